@@ -1,0 +1,68 @@
+# Needs Python 3.11 or newer, git and make; everything else goes into .venv, which is made on first use.
+
+# A name on the PATH proves nothing (version managers leave stubs there), so each candidate is run.
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+WORKERS ?= auto
+PYTEST = .venv/bin/python -m pytest
+QUIETLY = -qq --disable-pip-version-check
+
+.PHONY: help demo test check bench lock clean
+.DELETE_ON_ERROR:
+
+help:     ## this list
+	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
+
+demo: .venv/.stamp     ## a guided tour on data it makes itself
+	@.venv/bin/noisette demo
+
+test: .venv/.stamp     ## every test, the slow ones too
+	@$(PYTEST) -n $(WORKERS) --maxprocesses 8
+
+check: .venv/.stamp     ## format, lint, types and the quick tests
+	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }
+	@.venv/bin/ruff check --quiet
+	@.venv/bin/mypy
+	@$(PYTEST) -m "not slow" -n 2 -q
+
+bench: .venv-bench/.stamp     ## side by side with named peers
+	@.venv-bench/bin/python -m benchmarks
+
+lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions: make lock UPGRADE=--upgrade)
+	@.venv-lock/bin/uv pip compile pyproject.toml --group dev --extra plot $(UPGRADE) -o requirements-dev.lock \
+		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet \
+		--custom-compile-command "make lock"
+
+clean:     ## remove environments and caches
+	@rm -rf .venv .venv-bench .venv-lock dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is newer than lock and pyproject only if the last install of them succeeded.
+.venv/.stamp: requirements-dev.lock pyproject.toml
+	$(call new-environment,.venv)
+	@.venv/bin/pip install $(QUIETLY) --require-hashes -r requirements-dev.lock
+	@.venv/bin/pip install $(QUIETLY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Peers want older versions of shared dependencies, hence an environment of their own, and one at a time:
+# a peer without a wheel for this machine is left out, the others are still measured.
+.venv-bench/.stamp: pyproject.toml
+	$(call new-environment,.venv-bench)
+	@.venv-bench/bin/pip install $(QUIETLY) --editable '.[plot]'
+	@.venv-bench/bin/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+		print(*project["optional-dependencies"]["bench"], sep="\n")' | while read -r peer; do \
+		.venv-bench/bin/pip install $(QUIETLY) "$$peer" || echo "$$peer does not install here and is left out."; done
+	@touch $@
+
+.venv-lock/bin/uv:
+	$(call new-environment,.venv-lock)
+	@.venv-lock/bin/pip install $(QUIETLY) uv
+
+# An environment that is there keeps its interpreter; `make clean` to change it.
+define new-environment
+	@test -n "$(PYTHON)" || { echo "Noisette needs Python 3.11 or newer with venv; name one: make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "$(PYTHON) is not Python 3.11 or newer."; exit 1; }
+	@echo "Preparing $(1)"
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+endef

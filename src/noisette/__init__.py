@@ -1,0 +1,45 @@
+"""Noisette: differential privacy that is exact where others approximate.
+
+>>> import noisette as nz
+>>> m = nz.calibrate(nz.Geometric, nz.Pure("1/2"), sensitivity=1)
+>>> noisy = m(42)                       # a private count
+>>> m.guarantee(1), m.interval(0.95)    # the promise, and the error to expect
+(Pure('1/2'), 6.0)
+"""
+
+from noisette import errors, exact, laws, mechanisms, privacy
+from noisette.mechanisms import (
+    Gaussian,
+    Geometric,
+    KNorm,
+    Laplace,
+    RandomizedResponse,
+    Staircase,
+    TruncatedGeometric,
+    calibrate,
+)
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Pure, sensitivity
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ZCDP",
+    "Approx",
+    "Gaussian",
+    "Geometric",
+    "Guarantee",
+    "KNorm",
+    "Laplace",
+    "Neighbours",
+    "Pure",
+    "RandomizedResponse",
+    "Staircase",
+    "TruncatedGeometric",
+    "calibrate",
+    "errors",
+    "exact",
+    "laws",
+    "mechanisms",
+    "privacy",
+    "sensitivity",
+]

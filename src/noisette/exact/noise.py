@@ -1,0 +1,68 @@
+"""Integer arrays that never wrap: int64 where everything fits, Python integers (dtype object) where not."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.exact.random import Random
+from noisette.exact.table import CHUNK
+
+__all__ = ["Integers", "added", "filled", "gathered", "multiplied", "placed", "saturated"]
+
+Integers: TypeAlias = NDArray[Any]
+"""int64, or Python integers where one of them needs more than 64 bits."""
+
+MOST: Final = 2**63 - 1
+
+
+def reach(x: Integers) -> int:
+    """Return the largest magnitude in an array, 0 if it is empty."""
+    return max(-int(x.min()), int(x.max())) if x.size else 0
+
+
+def added(x: Integers, y: Integers) -> Integers:
+    """Return x + y without overflow.
+
+    >>> added(np.array([2**62]), np.array([2**62])).tolist()
+    [9223372036854775808]
+    """
+    if x.dtype != object and y.dtype != object and reach(x) + reach(y) <= MOST:
+        return np.asarray(x + y)
+    return np.asarray(x.astype(object) + y.astype(object), dtype=object)
+
+
+def multiplied(x: Integers, factor: int) -> Integers:
+    """Return x * factor without overflow."""
+    if x.dtype != object and reach(x) * abs(factor) <= MOST:
+        return np.asarray(x * factor)
+    return np.asarray(x.astype(object) * factor, dtype=object)
+
+
+def placed(x: Integers, values: Mapping[int, int]) -> Integers:
+    """Set some entries of a flat array, as Python integers if one of them does not fit."""
+    if any(abs(z) > MOST for z in values.values()):
+        x = x.astype(object)
+    for i, z in values.items():
+        x[i] = z
+    return x
+
+
+def gathered(values: list[int]) -> Integers:
+    """Turn integers of any size into an array."""
+    return placed(np.zeros(len(values), np.int64), dict(enumerate(values)))
+
+
+def saturated(x: Integers) -> NDArray[np.int64]:
+    """Return int64; what lies beyond its range is put at the end of the range."""
+    return x if x.dtype == np.int64 else np.clip(x, -MOST, MOST).astype(np.int64)
+
+
+def filled(fill: Callable[[NDArray[np.int64], Random], dict[int, int]], size: int, rng: Random) -> Integers:
+    """Draw an array chunk by chunk; `fill` writes a chunk and returns {position: value} for what it left out."""
+    out, apart = np.empty(size, np.int64), {}
+    for start in range(0, size, CHUNK):
+        for i, z in fill(out[start : start + CHUNK], rng).items():
+            apart[start + i] = z
+    return placed(out, apart)

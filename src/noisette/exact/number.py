@@ -1,0 +1,110 @@
+"""Numbers as people write them, read exactly.
+
+A parameter may be an int, float, str, Fraction or Decimal; `"1/10"`, `"0.1"` and `0.1` all mean one tenth: a float is
+read as the shortest decimal that prints it, because that is what its author typed. Data is never read this way.
+"""
+
+import math
+import numbers
+import re
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeAlias
+
+from noisette.errors import InputError
+
+__all__ = ["Number", "fraction", "positive", "whole"]
+
+Number: TypeAlias = int | float | str | Fraction | Decimal
+
+_LONGEST = 400  # characters; keeps "1e999999999" and kilobytes of digits from costing time
+_LARGEST_EXPONENT = 310
+_RATIO = re.compile(r"\s*[-+]?\d+\s*/\s*\d+\s*")
+
+
+def fraction(value: Number, name: str) -> Fraction:
+    """Read a number exactly; `name` is what the error calls it.
+
+    >>> fraction("0.1", "epsilon"), fraction(0.1, "epsilon"), fraction("1/10", "epsilon")
+    (Fraction(1, 10), Fraction(1, 10), Fraction(1, 10))
+    """
+    if isinstance(value, bool) or type(value).__name__ == "bool":
+        raise InputError(f"{name} must be a number, not a truth value: write 1 or 0 if you mean it.")
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, numbers.Integral):
+        return Fraction(int(value))
+    if isinstance(value, numbers.Real):
+        return _from_text(repr(float(value)), name)
+    if isinstance(value, Decimal):
+        return _from_text(str(value), name)
+    if isinstance(value, str):
+        return _from_text(value, name)
+    raise InputError(f"{name} must be a number such as 1, 0.5 or '1/10', not {type(value).__name__}.")
+
+
+def _from_text(text: str, name: str) -> Fraction:
+    problem = f"{name} must be a finite number such as 1, 0.5 or '1/10'."
+    if len(text) > _LONGEST:
+        raise InputError(problem)
+    if _RATIO.fullmatch(text):
+        numerator, denominator = (int(part) for part in text.split("/"))
+        if denominator == 0:
+            raise InputError(problem)
+        return Fraction(numerator, denominator)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise InputError(problem) from None
+    if not number.is_finite() or (number and abs(number.adjusted()) > _LARGEST_EXPONENT):
+        raise InputError(problem)
+    return Fraction(number)
+
+
+def positive(value: Number, name: str, *, most: int | None = None) -> Fraction:
+    """Read a number that must be above zero (and, where given, at most `most`).
+
+    >>> positive("1/3", "scale")
+    Fraction(1, 3)
+    """
+    number = fraction(value, name)
+    if number <= 0:
+        raise InputError(f"{name} must be above 0: noise for {name} = 0 or less does not exist.")
+    if most is not None and number > most:
+        raise InputError(f"{name} must be at most {most:,}: choose a smaller one.")
+    return number
+
+
+def whole(value: int, name: str, *, least: int = 1) -> int:
+    """Read a whole number that is at least `least`.
+
+    >>> whole(3, "k")
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise InputError(f"{name} must be a whole number, at least {least}.")
+    return int(value)
+
+
+def floor_log2(value: Fraction) -> int:
+    """Return the largest k with 2^k <= value, for value > 0.
+
+    >>> floor_log2(Fraction(1, 3)), floor_log2(Fraction(8))
+    (-2, 3)
+    """
+    guess = value.numerator.bit_length() - value.denominator.bit_length()
+    return guess if Fraction(2) ** guess <= value else guess - 1
+
+
+def nearest_float(value: Fraction, *, up: bool) -> float:
+    """Round to a float that is not below (`up`) or not above the value.
+
+    >>> nearest_float(Fraction(1, 3), up=True) > nearest_float(Fraction(1, 3), up=False)
+    True
+    """
+    near = float(value)
+    if up and Fraction(near) < value:
+        return math.nextafter(near, math.inf)
+    if not up and Fraction(near) > value:
+        return math.nextafter(near, -math.inf)
+    return near

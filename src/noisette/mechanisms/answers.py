@@ -1,0 +1,136 @@
+"""Read true answers and put real ones on a lattice, exactly.
+
+Real answers are rounded to the nearest multiple of a public step before noise is added. Rounding moves two answers at
+most one step further apart in each coordinate, so an answer of n numbers uses a step that is finer by n (l1) or sqrt(n)
+(l2): in all, rounding never costs more than one `grid`, whatever the shape.   |r(a) - r(b)| <= |a - b| + 1 for any
+rounding r to nearest integers.
+
+No error here quotes an answer.
+"""
+
+import math
+import numbers
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.errors import InputError
+from noisette.exact.noise import Integers, added
+
+__all__ = ["Answer", "integer_answer", "real_answer", "release_integers", "release_reals"]
+
+Answer: TypeAlias = Any
+Noise: TypeAlias = Callable[[Fraction, tuple[int, ...] | None], int | Integers]
+"""(step, shape) -> integer noise in units of the step; one integer for shape None."""
+
+_EXACT = 2.0**62
+
+
+def _array(x: Answer) -> NDArray[Any]:
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError):
+        raise InputError("The answer must be a number or an array of numbers, with rows of equal length.") from None
+    if array.size == 0:
+        raise InputError("The answer is empty: pass at least one number.")
+    if array.dtype == object and all(isinstance(v, numbers.Real | Decimal) for v in array.flat):
+        if not any(isinstance(v, bool | np.bool_) for v in array.flat):
+            return array
+    elif array.dtype.kind in "iuf":
+        return array
+    raise InputError("The answer must consist of numbers: turn truth values and texts into numbers first.")
+
+
+def integer_answer(x: Answer) -> Integers:
+    """Read whole numbers (of an integer type); anything else is refused.
+
+    >>> integer_answer([1, 2, 3])
+    array([1, 2, 3])
+    """
+    array = _array(x)
+    if array.dtype.kind == "i":
+        return array.astype(np.int64)
+    if array.dtype == object and all(isinstance(v, numbers.Integral) for v in array.flat):
+        return array
+    if array.dtype.kind == "u":
+        return array.astype(np.int64) if array.max() < 2**63 else array.astype(object)
+    raise InputError("The answer must be whole numbers of an integer type: use Laplace or Gaussian for real answers.")
+
+
+def real_answer(x: Answer) -> NDArray[Any]:
+    """Read finite real numbers as floats, or as exact Python numbers where floats would not hold them."""
+    array = _array(x)
+    if array.dtype == object or (array.dtype.kind in "iu" and np.abs(array.astype(float)).max() >= 2**53):
+        exact = [_exact(v) for v in array.astype(object).flat]
+        result = np.empty(array.shape, dtype=object)
+        result.flat = exact
+        return result
+    floats = array.astype(float)
+    if not np.isfinite(floats).all():
+        raise InputError("The answer must be finite: replace NaN and infinite values before asking.")
+    return floats
+
+
+def _exact(value: Any) -> Fraction:
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        raise InputError("The answer must be finite: replace NaN and infinite values before asking.")
+    return Fraction(value)
+
+
+def lattice_step(grid: Fraction, count: int, norm: float) -> Fraction:
+    """Return the step for an answer of `count` numbers: grid / 2^k, so fine that rounding costs at most one grid.
+
+    >>> lattice_step(Fraction(1, 4), 3, 1), lattice_step(Fraction(1, 4), 3, 2), lattice_step(Fraction(1, 4), 3, math.inf)
+    (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
+    """
+    if norm == math.inf:
+        return grid
+    halvings = (count - 1).bit_length()
+    return grid / (1 << (halvings if norm == 1 else (halvings + 1) // 2))
+
+
+def _power_of_two(step: Fraction) -> int | None:
+    """k if step = 2^k."""
+    p, q = step.numerator, step.denominator
+    return p.bit_length() - q.bit_length() if p & (p - 1) == 0 and q & (q - 1) == 0 else None
+
+
+def to_lattice(x: NDArray[Any], step: Fraction) -> Integers:
+    """Round each number to the nearest multiple of the step; return the multiples."""
+    k = _power_of_two(step)
+    if x.dtype != object and k is not None:
+        scaled = np.ldexp(x, -k)  # exact: a change of the exponent
+        if np.abs(scaled).max() < _EXACT:
+            return np.rint(scaled).astype(np.int64)
+    result = np.empty(x.shape, dtype=object)
+    result.flat = [round(Fraction(v) / step) for v in x.flat]
+    return result
+
+
+def from_lattice(y: Integers, step: Fraction) -> NDArray[np.float64]:
+    """Turn multiples of the step into floats; rounding them is post-processing."""
+    k = _power_of_two(step)
+    if y.dtype != object and k is not None:
+        return np.asarray(np.ldexp(y.astype(float), k))
+    return np.array([float(int(v) * step) for v in y.flat]).reshape(y.shape)
+
+
+def release_integers(x: Answer, noise: Noise) -> Any:
+    """Add integer noise to whole numbers: an int for a single one, an array for an array."""
+    if isinstance(x, numbers.Integral) and not isinstance(x, bool | np.bool_):
+        return int(x) + int(noise(Fraction(1), None))  # type: ignore[arg-type]
+    answer = integer_answer(x)
+    y = added(answer, np.asarray(noise(Fraction(1), answer.shape)))
+    return y if np.ndim(x) else y.item()
+
+
+def release_reals(x: Answer, grid: Fraction, norm: float, noise: Noise) -> Any:
+    """Round real numbers to the lattice and add noise there: a float for a single one, an array for an array."""
+    answer = real_answer(x)
+    step = lattice_step(grid, answer.size, norm)
+    y = from_lattice(added(to_lattice(answer, step), np.asarray(noise(step, answer.shape))), step)
+    return y if np.ndim(x) else float(y)

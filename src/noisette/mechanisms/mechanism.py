@@ -1,0 +1,175 @@
+"""What a mechanism is: a frozen value that states its law and its guarantee.
+
+Accuracy, audits, plots and documentation are read off that value. `calibrate` makes one from a promise.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number, floor_log2, fraction, positive
+from noisette.exact.random import Random
+from noisette.laws.law import Law, half_width
+from noisette.privacy.convert import pure_within_approx, pure_within_zcdp
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
+
+__all__ = ["Distance", "Mechanism", "calibrate"]
+
+Distance = Number | Sensitivity
+"""How far one person can move the true answer: a number in the mechanism's norm, or a `Sensitivity`."""
+
+M = TypeVar("M", bound="Mechanism")
+
+GRID_BITS = 30
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Turns a true answer into a private one; frozen, and found by the suites through its module's `examples`."""
+
+    @classmethod
+    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance, **options: Any) -> "Mechanism":
+        """Return the most accurate one that keeps the guarantee for that sensitivity."""
+        ...
+
+    def __call__(self, x: Any, rng: Random = ...) -> Any:
+        """Release a private version of the true answer x."""
+        ...
+
+    def guarantee(self, distance: Distance = ...) -> Guarantee:
+        """Return what holds for two answers at most `distance` apart."""
+        ...
+
+    def pmf(self, y: Any, x: Any) -> Any:
+        """Return the probability that x is released as y."""
+        ...
+
+    def variance(self) -> float:
+        """Return the mean squared error of one released number (at worst over x)."""
+        ...
+
+    def interval(self, level: float = 0.95) -> float:
+        """Return the half-width t for which |released - true| <= t holds with at least that probability."""
+        ...
+
+    def pairs(self) -> Sequence[tuple[Any, Any, Number]]:
+        """Return neighbouring answers at which the guarantee is tight: (x, x', their distance)."""
+        ...
+
+    def support(self, x: Any) -> Any:
+        """Return outputs that carry all but 1e-14 of the probability, for audits that enumerate them."""
+        ...
+
+
+def calibrate(mechanism: type[M], guarantee: Guarantee | Number, *, sensitivity: Distance = 1, **options: Any) -> M:
+    """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
+
+    >>> from noisette.mechanisms import Geometric
+    >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
+    Geometric(scale=Fraction(6, 1))
+    """
+    promise = guarantee if isinstance(guarantee, Pure | Approx | ZCDP) else Pure(guarantee)
+    made = mechanism.calibrated(promise, sensitivity, **options)
+    assert isinstance(made, mechanism)
+    return made
+
+
+def read_distance(distance: Distance, norm: float) -> tuple[Fraction, Neighbours | None]:
+    """Return the distance in a norm, rounded up where it is irrational, and the relation if one is named."""
+    if isinstance(distance, Sensitivity):
+        return distance.norm(norm), distance.neighbours
+    value = fraction(distance, "distance")
+    if value < 0:
+        raise InputError("distance must be at least 0.")
+    return value, None
+
+
+def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
+    """Return a sensitivity to calibrate for; it must be above zero."""
+    if isinstance(sensitivity, Sensitivity):
+        sensitivity = sensitivity.norm(norm)
+    return positive(sensitivity, "sensitivity")
+
+
+def pure_epsilon(guarantee: Guarantee) -> Fraction:
+    """Return the largest epsilon, rounded down, for which every epsilon-DP mechanism keeps the guarantee."""
+    match guarantee:
+        case Pure():
+            epsilon = guarantee.eps
+        case Approx():
+            epsilon = pure_within_approx(guarantee.eps, guarantee.delta0)
+        case ZCDP():
+            epsilon = pure_within_zcdp(guarantee.rho)
+    if epsilon <= 0:
+        raise InputError("The guarantee allows no release at all: its epsilon or rho must be above 0.")
+    return epsilon
+
+
+def agreed(guarantee: Guarantee, sensitivity: Distance) -> None:
+    """Refuse a promise under one relation with a sensitivity under another."""
+    named = sensitivity.neighbours if isinstance(sensitivity, Sensitivity) else None
+    if named and guarantee.neighbours and named is not guarantee.neighbours:
+        raise PrivacyError(
+            f"The guarantee is stated under {guarantee.neighbours} but the sensitivity under {named}: "
+            "compute the sensitivity for the guarantee's relation."
+        )
+
+
+def default_grid(size: Fraction) -> Fraction:
+    """Return a power of two about 2^-30 of the given size."""
+    return Fraction(2) ** (floor_log2(size) - GRID_BITS)
+
+
+def read_grid(grid: Number | None, size: Fraction) -> Fraction:
+    """Return the grid, or the default one for noise of that size."""
+    if grid is None:
+        return default_grid(size)
+    step = positive(grid, "grid")
+    if step != 1 and step > size:
+        raise InputError("grid must not be coarser than the noise: choose a smaller one, or leave it out.")
+    return step
+
+
+def slack(grid: Fraction) -> Fraction:
+    """Return what rounding to the grid may add to a distance: nothing for whole numbers (grid 1), else one grid."""
+    return Fraction(0) if grid == 1 else grid
+
+
+# What Laplace, Gaussian and staircase share: noise of an integer law on the multiples of a grid.
+
+
+def lattice_point(x: Any, grid: Fraction) -> int:
+    """Return the multiple of the grid to which a single number is rounded."""
+    return round(Fraction(x) / grid)
+
+
+def lattice_pmf(law: Law, grid: Fraction, y: Any, x: Any) -> Any:
+    """P(the single number x is released as y), for one y or an array of them: 0 off the grid."""
+    places = np.vectorize(lambda v: float(Fraction(v) / grid))(y)
+    nearest = np.rint(places)
+    on_grid = np.abs(places - nearest) <= 1e-9 * np.maximum(1, np.abs(places))
+    return np.where(on_grid, law.pmf(nearest - lattice_point(x, grid)), 0.0)[()]
+
+
+def lattice_interval(law: Law, grid: Fraction, level: float) -> float:
+    """Return a t with P(|error| <= t) >= level: the noise's half-width, and half a grid for rounding real answers."""
+    return float((half_width(law, level) + slack(grid) / grid / 2) * grid)
+
+
+def lattice_pairs(grid: Fraction, steps: Sequence[int]) -> list[tuple[Any, Any, Fraction]]:
+    """Return answers whose lattice points are `steps` apart although they are hardly one grid less apart themselves."""
+    if grid == 1:
+        return [(0, n, Fraction(n)) for n in steps]
+    hair = grid / 2**40
+    return [(grid / 2 - hair, (n - 1) * grid + grid / 2 + hair, (n - 1) * grid + 2 * hair) for n in steps]
+
+
+def lattice_support(law: Law, grid: Fraction, x: Any) -> Any:
+    """Lattice points within the noise's 1e-14 quantiles."""
+    reach, centre = half_width(law, 1 - 1e-14), lattice_point(x, grid)
+    return np.array([float(k * grid) for k in range(centre - reach, centre + reach + 1)])

@@ -1,0 +1,134 @@
+"""Conversions between guarantees, one function a theorem; every result is rounded so that it stays true.
+
+Vocabulary: `e0` the epsilon that is known · `e`, `d` the epsilon and delta in question · `rho` zCDP · `a` Rényi order.
+Epsilons and deltas that come back as floats are rounded up.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from noisette.exact.number import nearest_float
+from noisette.exact.precise import precision
+from noisette.exact.rational import exp_down, exp_up, ln_bounds, sqrt_down
+
+__all__ = [
+    "approx_delta",
+    "approx_epsilon",
+    "gaussian_delta",
+    "group_delta",
+    "pure_to_zcdp",
+    "pure_within_approx",
+    "pure_within_zcdp",
+    "zcdp_delta",
+    "zcdp_epsilon",
+]
+
+_UP = 1 + 2.0**-40  # covers the rounding of a handful of float operations
+
+
+def approx_delta(e0: Fraction, d0: Fraction, e: Fraction) -> Fraction:
+    """delta(e) of any (e0, d0)-DP mechanism: d0 + (1 - d0) (e^e0 - e^e)_+ / (1 + e^e0), rounded up by at most 2^-90.
+
+    Every (e0, d0)-DP mechanism is dominated by randomized response with that pair.   [Kairouz-Oh-Viswanath 2015]
+    """
+    if e >= e0:
+        return d0
+    gap = (1 - exp_down(e - e0)) / (1 + exp_down(-e0))
+    return min(Fraction(1), d0 + (1 - d0) * gap)
+
+
+def approx_epsilon(e0: Fraction, d0: Fraction, d: Fraction) -> float:
+    """The smallest e with delta(e) <= d, rounded up; infinite for d < d0."""
+    if d < d0:
+        return math.inf
+    if d == d0:
+        return nearest_float(e0, up=True)
+    ratio = 1 - (d - d0) / (1 - d0) * (1 + exp_down(-e0))  # e^(e - e0)
+    if ratio <= 0:
+        return 0.0
+    known = nearest_float(e0, up=True)
+    return max(0.0, known + math.log(ratio) + (1 + known) * 2.0**-50)
+
+
+def group_delta(e0: Fraction, d0: Fraction, k: int) -> Fraction:
+    """delta for groups of k: d0 (e^(k e0) - 1)/(e^e0 - 1) = d0 (1 + e^e0 + … + e^((k-1) e0)), rounded up.
+
+    [Dwork-Roth 2014, Theorem 2.2 for delta > 0; Vadhan 2017, Lemma 2.2]
+    """
+    return d0 * sum((exp_up(j * e0) for j in range(k)), Fraction(0))
+
+
+def pure_to_zcdp(e0: Fraction) -> Fraction:
+    """e-DP implies (e^2/2)-zCDP, exactly.   [Bun-Steinke 2016, Proposition 1.4]"""
+    return e0 * e0 / 2
+
+
+def zcdp_delta(rho: Fraction, e: Fraction) -> float:
+    """delta(e) of any rho-zCDP mechanism: inf over a > 1 of e^((a-1)(a rho - e)) / a (1 - 1/a)^(a-1), rounded up.
+
+    [Canonne-Kamath-Steinke 2020, Proposition 12.] Any a gives a valid bound, so the search need not be exact.
+    """
+    r, x = nearest_float(rho, up=True), nearest_float(e, up=False)
+
+    def log_delta(a: float) -> float:
+        return (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
+
+    best = min(0.0, _lowest(log_delta, 1 + 1e-12, max(2.0, 2 * x / r + 10)))
+    return min(1.0, math.exp(best + abs(best) * 2.0**-40) * _UP)
+
+
+def zcdp_epsilon(rho: Fraction, d: Fraction) -> float:
+    """The smallest e with delta(e) <= d: inf over a > 1 of a rho + ln(1 - 1/a) - ln(a d)/(a - 1), rounded up."""
+    if d >= 1:
+        return 0.0
+    if d <= 0:
+        return math.inf
+    r = nearest_float(rho, up=True)
+    log_d = math.log(d.numerator) - math.log(d.denominator)
+
+    def epsilon(a: float) -> float:
+        return a * r + math.log1p(-1 / a) - (log_d + math.log(a)) / (a - 1)
+
+    return max(0.0, _lowest(epsilon, 1 + 1e-12, 4 + 4 * math.sqrt(-log_d / r)) * _UP)
+
+
+def _lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
+    """The least value of a unimodal function that golden-section search over log(a - 1) finds."""
+    low, high, ratio = math.log(lo - 1), math.log(hi - 1), (math.sqrt(5) - 1) / 2
+    for _ in range(120):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        if f(1 + math.exp(left)) < f(1 + math.exp(right)):
+            high = right
+        else:
+            low = left
+    return f(1 + math.exp((low + high) / 2))
+
+
+def pure_within_approx(e: Fraction, d: Fraction) -> Fraction:
+    """The largest e0 such that e0-DP implies (e, d)-DP: ln((e^e + d)/(1 - d)), rounded down."""
+    if d == 0:
+        return e
+    gain = ln_bounds((1 + d * exp_down(-e)) / (1 - d), 80)[0] - 1  # a hair less, so that the way back holds as well
+    return e + Fraction(max(0, gain), 1 << 80)
+
+
+def pure_within_zcdp(rho: Fraction) -> Fraction:
+    """The largest e0 such that e0^2/2 <= rho, rounded down."""
+    return sqrt_down(2 * rho)
+
+
+def gaussian_delta(mu: Fraction, e: Fraction) -> float:
+    """delta(e) of continuous Gaussian noise at distance mu sigma, rounded up:
+
+    Phi(mu/2 - e/mu) - e^e Phi(-mu/2 - e/mu).   [Balle-Wang 2018, Theorem 8]
+
+    >>> round(gaussian_delta(Fraction(1), Fraction(1)), 12)
+    0.126936737507
+    """
+    if mu == 0:
+        return 0.0
+    mp = precision(200)
+    m, x = mp.mpf(mu.numerator) / mu.denominator, mp.mpf(e.numerator) / e.denominator
+    delta = mp.ncdf(m / 2 - x / m) - mp.exp(x) * mp.ncdf(-m / 2 - x / m)
+    return min(1.0, max(0.0, float(delta)) * (1 + 2.0**-50) + 5e-324)

@@ -1,0 +1,35 @@
+"""Which two tables count as neighbours: what one person taking part can change."""
+
+from enum import Enum
+
+from noisette.errors import PrivacyError
+
+__all__ = ["Neighbours"]
+
+
+class Neighbours(Enum):
+    """The neighbouring relation of a guarantee.
+
+    ADD_REMOVE: one person's rows are added or removed; the size of the table is private.
+    REPLACE: one person's rows are replaced by others; the size of the table is public.
+    """
+
+    ADD_REMOVE = "add/remove"
+    REPLACE = "replace"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+def common(a: Neighbours | None, b: Neighbours | None) -> Neighbours | None:
+    """Return the relation that two guarantees share; one that names none adopts the other's.
+
+    >>> str(common(None, Neighbours.REPLACE))
+    'replace'
+    """
+    if a is not None and b is not None and a is not b:
+        raise PrivacyError(
+            f"A guarantee under {a} does not add to one under {b}: "
+            "turn the add/remove one into a replace one with .under(Neighbours.REPLACE) first."
+        )
+    return b if a is None else a

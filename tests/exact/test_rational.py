@@ -1,0 +1,106 @@
+"""Enclosures hold and are tight, against mpmath at far higher precision."""
+
+import decimal
+from fractions import Fraction
+
+import mpmath
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from noisette.exact import rational
+from tests.tapes import exact
+
+F = Fraction
+BITS = st.integers(0, 300)
+
+
+def fractions(lo, hi):
+    return st.builds(F, st.integers(), st.integers(1, 10**30)).map(lambda x: lo + x % (F(hi) - lo))
+
+
+def truth(function, x, bits):
+    """2^bits function(x), right to 200 places more than the enclosure has."""
+    with mpmath.workprec(bits + 600 + 3 * max(x.numerator.bit_length(), x.denominator.bit_length())):
+        return exact(function(mpmath.mpf(x.numerator) / x.denominator)) * 2**bits
+
+
+@given(fractions(-200, 50), BITS)
+@example(F(1, 10**30), 60)
+@example(F(-1, 10**30), 200)
+@example(F(-(10**6)), 64)
+@example(F(-(10**6)), 1_442_800)
+@example(F(1000), 64)
+@example(F(-60), 60)
+def test_exp_is_enclosed(x, bits):
+    lo, hi = rational.exp_bounds(x, bits)
+    assert lo <= truth(mpmath.exp, x, bits) <= hi <= lo + 2
+
+
+@given(fractions(0, 10**6), BITS)
+@example(1 + F(1, 10**30), 60)
+@example(1 - F(1, 10**30), 400)
+@example(1 + F(1, 2**200), 64)
+@example(F(1, 10**300), 64)
+@example(F(2**2000), 64)
+def test_ln_is_enclosed(x, bits):
+    assume(x > 0)
+    lo, hi = rational.ln_bounds(x, bits)
+    assert lo <= truth(mpmath.log, x, bits) <= hi <= lo + 2
+
+
+@given(fractions(0, 10**20), BITS)
+@example(F(1, 4), 4)
+@example(F(1, 4), 0)
+@example(F(1, 10**60), 64)
+def test_sqrt_is_enclosed(x, bits):
+    lo, hi = rational.sqrt_bounds(x, bits)
+    assert lo**2 <= x * 4**bits <= hi**2
+    assert hi <= lo + 1
+    assert (lo == hi) == (lo**2 == x * 4**bits)
+
+
+@pytest.mark.parametrize("bits", [0, 20, 60, 61, 200])
+def test_known_points_are_exact(bits):
+    assert rational.exp_bounds(F(0), bits) == (1 << bits, 1 << bits)
+    assert rational.ln_bounds(F(1), bits) == (0, 0)
+    assert rational.sqrt_bounds(F(0), bits) == (0, 0)
+
+
+@given(fractions(-3000, 100))
+@example(F(-3000))
+@example(F(0))
+def test_directed_exp(x):
+    down, up = rational.exp_down(x), rational.exp_up(x)
+    true = truth(mpmath.exp, x, 0)
+    assert down <= true <= up
+    assert (up - down) * 2**90 < true
+
+
+def test_directed_exp_of_the_hardly_there():
+    assert rational.exp_down(F(-3001)) == 0
+    assert truth(mpmath.exp, F(-3001), 0) < rational.exp_up(F(-3001)) < F(1, 2**3999)
+
+
+@given(fractions(0, 10**20) | fractions(0, 10**-20))
+@example(F(0))
+@example(F(1, 10**60))
+def test_directed_sqrt(x):
+    down, up = rational.sqrt_down(x), rational.sqrt_up(x)
+    assert down**2 <= x <= up**2
+    assert (up - down) * 2**60 <= down
+
+
+@given(st.fractions(0, 1000))
+def test_rational_roots_are_found(root):
+    assert rational.sqrt_up(root**2) == rational.sqrt_down(root**2) == root
+
+
+@pytest.mark.parametrize("context", [decimal.Context(prec=3), decimal.Context(traps=[decimal.Inexact])])
+@pytest.mark.parametrize("bits", [40, 100])
+def test_the_callers_decimal_context_does_not_matter(context, bits):
+    with decimal.localcontext(context):
+        lo, hi = rational.exp_bounds(F(-1), bits)
+        low, high = rational.ln_bounds(F(2), bits)
+    assert lo <= truth(mpmath.exp, F(-1), bits) <= hi
+    assert low <= truth(mpmath.log, F(2), bits) <= high

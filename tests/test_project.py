@@ -1,0 +1,258 @@
+"""The project's own shape: layers, import cost, public names, stray paths."""
+
+import __future__
+
+import ast
+import inspect
+import re
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import noisette
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "noisette"
+
+# A module imports from its own subpackage and from lower layers; equal numbers are siblings and do not mix.
+# "" is noisette/__init__.py: it gathers what is below, and only the shells above may import it.
+LAYERS = {
+    "errors": -1,
+    "exact": 0,
+    "laws": 1,
+    "privacy": 1,
+    "sensitivity": 1,
+    "mechanisms": 2,
+    "accuracy": 3,
+    "audit": 3,
+    "": 4,
+    "plot": 5,
+    "cli": 6,
+    "__main__": 7,
+}
+
+PUBLIC_MODULES = {"exact", "laws", "privacy", "mechanisms", "accuracy", "audit", "errors", "sensitivity"}
+HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "pandas"}
+
+# The backslashes keep this pattern from matching itself.
+STRAY = re.compile(rb"pypi\.org|files\.pythonhosted|(?<![\w.-])/(?:root|work)/")
+
+
+# Layers
+
+
+def modules(package: Path) -> dict[str, Path]:
+    """Every module of a package directory by its dotted name."""
+    named = {}
+    for path in sorted(package.rglob("*.py")):
+        parts = path.relative_to(package.parent).with_suffix("").parts
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return named
+
+
+def imports(name: str, path: Path, known: set[str]) -> Iterator[str]:
+    """What a file imports from its own package, anywhere: inside functions and under TYPE_CHECKING too."""
+    package = name.split(".")[0]
+    here = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Import():
+                targets = [alias.name for alias in node.names]
+            case ast.ImportFrom():
+                base = here.split(".")[: 1 - node.level or None] if node.level else []
+                source = ".".join([*base, *filter(None, [node.module])])
+                dotted = [f"{source}.{alias.name}" for alias in node.names]
+                targets = [target if target in known else source for target in dotted]
+            case _:
+                continue
+        yield from (target for target in targets if target.split(".")[0] == package)
+
+
+def layer_faults(package: Path, layers: dict[str, int]) -> list[str]:
+    """What is wrong with the imports of a package, one sentence each."""
+    found = modules(package)
+    graph = {name: set(imports(name, path, set(found))) for name, path in found.items()}
+
+    def part(name: str) -> str:
+        return f"{name}..".split(".")[1]
+
+    unknown = {part(name) for name in found} - set(layers)
+    faults = [f"{new!r} has no layer: add it to LAYERS in tests/test_project.py" for new in sorted(unknown)]
+    for name, targets in graph.items():
+        for target in sorted(targets):
+            mine, its = part(name), part(target)
+            if mine != its and not {mine, its} & unknown and layers.get(its, 99) >= layers[mine]:
+                faults.append(f"{name} imports {target}, which is not in a lower layer")
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        faults.append(f"import cycle: {' -> '.join(reversed(error.args[1]))}")
+    return faults
+
+
+def test_imports_go_down_only():
+    assert layer_faults(PACKAGE, LAYERS) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"low/a.py": "import math, numpy", "high/b.py": "from mini.low import a"}, None),
+        ({"low/a.py": "from . import b", "low/b.py": "x = 1"}, None),
+        ({"low/a.py": "from mini.high.b import x", "high/b.py": ""}, "mini.low.a imports mini.high.b,"),
+        ({"low/a.py": "from mini.high import b", "high/b.py": ""}, "mini.low.a imports mini.high.b,"),
+        ({"low/a.py": "import mini.high.b", "high/b.py": ""}, "mini.low.a imports mini.high.b,"),
+        ({"low/a.py": "from ..high.b import x", "high/b.py": ""}, "mini.low.a imports mini.high.b,"),
+        ({"low/__init__.py": "from ..high import b", "high/b.py": ""}, "mini.low imports mini.high.b,"),
+        (
+            {"low/a.py": "def f():\n    import mini.high.b", "high/b.py": ""},
+            "mini.low.a imports mini.high.b,",
+        ),
+        (
+            {"low/a.py": "from typing import *\nif TYPE_CHECKING:\n    import mini.high.b", "high/b.py": ""},
+            "mini.low.a imports mini.high.b,",
+        ),
+        ({"low/a.py": "from mini.twin.b import x", "twin/b.py": ""}, "mini.low.a imports mini.twin.b,"),
+        ({"low/a.py": "import mini"}, "mini.low.a imports mini,"),
+        ({"low/a.py": "from mini.low.b import x", "low/b.py": "from mini.low.a import y"}, "import cycle: "),
+        ({"low/__init__.py": "from .a import x", "low/a.py": "from mini.low import y"}, "import cycle: "),
+        ({"new/a.py": ""}, "'new' has no layer: add it"),
+    ],
+)
+def test_layer_faults_are_found(tmp_path, files, fault):
+    for name, text in {"__init__.py": "", **files}.items():
+        path = tmp_path / "mini" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    faults = layer_faults(tmp_path / "mini", {"low": 0, "twin": 0, "high": 1, "": 2})
+    assert len(faults) == (fault is not None), faults
+    assert fault is None or faults[0].startswith(fault)
+
+
+# Import cost
+
+
+def run(code: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def import_seconds(module: str) -> float:
+    """CPU time of one import in a fresh process."""
+    return float(run(f"from time import process_time as t; a = t(); import {module}; print(t() - a)"))
+
+
+def test_import_loads_nothing_heavy():
+    loaded = run("import sys, noisette; print(*{name.split('.')[0] for name in sys.modules})").split()
+    assert "noisette" in loaded
+    assert HEAVY.isdisjoint(loaded), f"import noisette loads {sorted(HEAVY.intersection(loaded))}"
+
+
+@pytest.mark.slow
+def test_import_costs_at_most_twice_numpy():
+    run("import numpy, noisette")  # writes the bytecode, warms the disk cache
+    pairs = [(import_seconds("noisette"), import_seconds("numpy")) for _ in range(9)]
+    ours, numpys = (statistics.median(column) for column in zip(*pairs, strict=True))
+    assert ours <= 2 * numpys, f"import noisette takes {ours:.3f} s of CPU, import numpy {numpys:.3f} s"
+
+
+# Public names
+
+
+def is_submodule(package: ModuleType, name: str) -> bool:
+    value = getattr(package, name)
+    return isinstance(value, ModuleType) and value.__name__ == f"{package.__name__}.{name}"
+
+
+def name_faults(package: ModuleType, public_modules: set[str]) -> list[str]:
+    """Where `__all__` and the names a user sees differ, and which of them lack a docstring of their own."""
+    listed = {name for name in package.__all__ if not name.startswith("_")}
+    missing = {name for name in listed if not hasattr(package, name)}
+    # A submodule appears in dir() once anything has imported it, so being there says nothing.
+    seen = {
+        name
+        for name in dir(package)
+        if not name.startswith("_")
+        and not isinstance(getattr(package, name), __future__._Feature)
+        and not (is_submodule(package, name) and name not in listed)
+    }
+    faults = [f"{name} is in __all__ but dir() does not show it" for name in sorted(listed - seen)]
+    faults += [f"{name} is public but not in __all__" for name in sorted(seen - listed)]
+    for name in sorted(listed - missing):
+        value = getattr(package, name)
+        if isinstance(value, ModuleType) and not (is_submodule(package, name) and name in public_modules):
+            faults.append(f"{name} is a module that is not meant to be public")
+        if (inspect.isroutine(value) or isinstance(value, type | ModuleType)) and not has_docstring(value):
+            faults.append(f"{name} has no docstring")
+    return faults
+
+
+def has_docstring(value: object) -> bool:
+    """True if somebody wrote one: dataclasses fill in their signature."""
+    text = (value.__doc__ or "").strip()
+    return bool(text) and not text.startswith(f"{getattr(value, '__name__', '')}(")
+
+
+def test_public_names_are_listed_and_documented():
+    assert name_faults(noisette, PUBLIC_MODULES) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "faults"),
+    [
+        ("def f():\n    'Doc.'\n__all__ = ['f', 'ONE']\nONE = 1\n_x = 2", []),
+        ("from __future__ import annotations\n__all__ = []", []),
+        ("def f():\n    'Doc.'\n__all__ = []", ["f is public but not in __all__"]),
+        ("__all__ = ['f']", ["f is in __all__ but dir() does not show it"]),
+        ("import math\n__all__ = []", ["math is public but not in __all__"]),
+        ("import math\n__all__ = ['math']", ["math is a module that is not meant to be public"]),
+        ("def f(): ...\n__all__ = ['f']", ["f has no docstring"]),
+        (
+            "from dataclasses import dataclass as _d\n@_d\nclass A:\n    x: int\n__all__ = ['A']",
+            ["A has no docstring"],
+        ),
+    ],
+)
+def test_name_faults_are_found(text, faults):
+    mini = ModuleType("mini")
+    exec(text, mini.__dict__)
+    assert name_faults(mini, set()) == faults
+
+
+# Stray paths
+
+
+def project_files() -> list[Path]:
+    """What git tracks or would track; without git, as in a source archive, the trees that are ours."""
+    git = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(git, capture_output=True, check=True, text=True).stdout.split("\0")
+        paths = [ROOT / name for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        trees = [ROOT / name for name in ("src", "tests", "docs", "benchmarks")]
+        paths = [*ROOT.glob("*"), *(path for tree in trees for path in tree.rglob("*"))]
+    return [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
+
+
+def test_no_machine_paths_or_registry_hosts():
+    files = project_files()
+    assert Path(__file__).resolve() in files
+    stray = {str(path.relative_to(ROOT)): STRAY.findall(path.read_bytes()) for path in files}
+    assert {path: hits for path, hits in stray.items() if hits} == {}
+
+
+@pytest.mark.parametrize("text", ["|root|.cache", "see '|work|x'", "https:||pypi_org|simple"])
+def test_stray_paths_are_found(text):
+    assert STRAY.search(text.replace("|", "/").replace("_", ".").encode())
+
+
+@pytest.mark.parametrize("text", ["docs/work/a.md", "../work/a", "the network/", "rework/root/x"])
+def test_ordinary_paths_are_not_stray(text):
+    assert not STRAY.search(text.encode())
