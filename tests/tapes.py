@@ -29,20 +29,29 @@ class _Tape:
     secure = False
 
     def __init__(self, path: list[tuple[int, int]], least: Fraction) -> None:
-        self.path, self.least, self.at, self.mass = path, least, 0, Fraction(1)
+        self.path, self.least, self.at = path, least, 0
+        self.numerator = self.denominator = 1  # of the tape's mass, not reduced: that would take most of the time
 
-    def _choose(self, chances: list[Fraction]) -> int:
+    @property
+    def mass(self) -> Fraction:
+        return Fraction(self.numerator, self.denominator)
+
+    def _choose(self, options: int) -> int:
         if self.at == len(self.path):
-            self.path.append((0, len(chances)))
-        choice, _ = self.path[self.at]
+            self.path.append((0, options))
         self.at += 1
-        self.mass *= chances[choice]
-        if self.mass < self.least:
+        return self.path[self.at - 1][0]
+
+    def _follow(self, numerator: int, denominator: int) -> None:
+        self.numerator *= numerator
+        self.denominator *= denominator
+        if self.numerator * self.least.denominator < self.denominator * self.least.numerator:
             raise _Dropped
-        return choice
 
     def below(self, n: int) -> int:
-        return self._choose([Fraction(1, n)] * n)
+        choice = self._choose(n)
+        self._follow(1, n)
+        return choice
 
     def bits(self, count: int) -> int:
         return self.below(1 << count)
@@ -50,15 +59,16 @@ class _Tape:
     def flip(self, numerator: int, denominator: int) -> bool:
         if numerator in (0, denominator):
             return numerator > 0
-        chance = Fraction(numerator, denominator)
-        return self._choose([chance, 1 - chance]) == 0
+        heads = self._choose(2) == 0
+        self._follow(numerator if heads else denominator - numerator, denominator)
+        return heads
 
     def words(self, count: int, dtype: type) -> np.ndarray:
         return np.array([self.bits(8 * np.dtype(dtype).itemsize) for _ in range(count)], dtype)
 
 
 def walk(
-    attempt: Callable[..., Hashable], *arguments: object, least: Fraction = Fraction(1, 10**5)
+    attempt: Callable[..., Hashable], *arguments: object, least: Fraction | int = Fraction(1, 10**5)
 ) -> tuple[Masses, Fraction]:
     """Return each value's exact mass over all tapes at least that likely, and the mass of the others."""
     masses: Masses = defaultdict(Fraction)

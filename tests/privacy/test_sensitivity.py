@@ -151,6 +151,13 @@ def test_matrices_under_replace(parts, r):
     l1, *others = longest([[a - b for a, b in zip(answers[x], answers[y], strict=True)] for x, y in pairs])
     assert norms(claim)[1:] == tuple(others)
     assert l1 <= claim.l1 <= l1 * Fraction(3, 2)
+    assert claim.l1**2 <= claim.l0 * claim.l2_squared * (1 + Fraction(1, 2**50))
+
+
+@pytest.mark.parametrize("r", [HALF, 1, 3])
+def test_linf_of_covariance_parts_under_replace(r):
+    claim = sensitivity.covariance_parts(2, r, neighbours=REPLACE)
+    assert norms(claim)[2:] == brute(moments(2, parts=True), ball(2, r), 1, REPLACE)[2:]
 
 
 def test_l1_of_second_moments_under_replace():
@@ -163,7 +170,7 @@ def test_l1_of_second_moments_under_replace():
 
 @pytest.mark.parametrize("d", [2, 3, 4, 5])
 def test_l1_of_second_moments_is_a_spread(d):
-    """The largest x.Sx - y.Sy is the spread of the eigenvalues of S, over all symmetric matrices S of signs."""
+    """The largest x.Sx - y.Sy is the spread of the eigenvalues of S, over symmetric matrices S of signs."""
     largest = max(np.ptp(np.linalg.eigvalsh(matrix)) for matrix in signs(d))
     bound = float(sensitivity.second_moments(d, 1, neighbours=REPLACE).l1)
     assert largest == pytest.approx(math.sqrt(2 * d * d - d % 2), rel=1e-12)
@@ -226,6 +233,8 @@ def test_near_ties_are_decided_exactly():
     near, far = 2**80, 2**80 + 1
     claim = sensitivity.workload([[near, far, near, 0], [near, near, near - 1, 0]], neighbours=REPLACE)
     assert norms(claim) == (near + far, near**2 + far**2, far, 2)
+    one = 2**60  # added to it, 64 is lost in a float and 131 counts as 256
+    assert sensitivity.workload([[one, one], [64, 131], [64, 0], [64, 0]]).l1 == one + 192
 
 
 @pytest.mark.parametrize("relation", Neighbours)
@@ -250,7 +259,8 @@ def test_known_workloads(m):
 def test_floats_in_a_workload_are_binary():
     for array in (np.array([[0.1]]), np.array([[0.1]], dtype=np.float32), [[0.1]], [[np.float64(0.1)]]):
         assert sensitivity.workload(array).l1 == Fraction(float(array[0][0]))
-    assert sensitivity.workload([[np.int64(2**62), np.int64(-(2**62))]], neighbours=REPLACE).l1 == 2**63
+    ends = [np.int64(2**63 - 1), np.int64(-(2**63))]
+    assert sensitivity.workload([ends], neighbours=REPLACE).l1 == 2**64 - 1
 
 
 @pytest.mark.slow
@@ -346,7 +356,7 @@ def test_bad_input(call, hint):
         ([], "one row for each query"), ([[]], "one row for each query"), ([1, 2], "one row for each query"),
         ([[1, 2], [3]], "one row for each query"), (np.ones((2, 2, 2)), "one row for each query"),
         (None, "one row for each query"), ("ab", "one row for each query"),
-        (np.ones((0, 3)), "one row for each query"), ([np.ones(2), np.ones((2, 2))], "one row for each query"),
+        (np.ones((0, 3)), "one row for each query"), ([np.ones(2), np.ones((2, 2))], "one row for each"),
         ([[1, math.nan]], "finite"), ([[math.inf]], "finite"), (np.array([[-np.inf, 1]]), "finite"),
         ([[True, 1]], "1 for true"), (np.eye(2, dtype=bool), "1 for true"), ([["1"]], "floats or Fractions"),
         (np.array([[1j]]), "floats or Fractions"), ([[None]], "floats or Fractions"),

@@ -1,11 +1,12 @@
 """The discrete Gaussian of any sigma, block by block.
 
-Up to sigma = 1024 every integer is an atom of one `Table`. Beyond, a block of 2^shift integers is drawn by table, by the
-weight of its member nearest to zero; the place within the block is uniform and kept with the ratio of weights.
+Up to sigma = 1024 every integer is an atom of one `Table`. Beyond, a block of 2^shift integers is drawn by table, by
+the weight of its member nearest to zero; the place within the block is uniform and kept with the ratio of weights.
 
 Vocabulary: `s2` sigma^2 · `c` block · `y` value · near(c) the block's member nearest to zero · `outwards` = |y - near|.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -32,24 +33,22 @@ def _block_law(s2: Fraction, width: int, atoms: int) -> Cumulative:
     def cumulative(bits: int) -> tuple[list[int], int]:
         places = bits + 2 * floor_log2(Fraction(atoms)) + 8
         upper = _gaussian_weights(s2, width, 0, places)
-        lower = _gaussian_weights(s2, width, 1, places)
+        lower = upper[1:] if width == 1 else _gaussian_weights(s2, width, 1, places)
         total = sum(upper) + sum(lower)
-        masses = [*reversed(lower[: atoms - 1]), *upper[: atoms - 1]]
-        running, points = sum(lower[atoms - 1 :]), []
-        points.append((running << bits) // total)
-        for mass in masses:
-            running += mass
-            points.append((running << bits) // total)
+        unit = (1 << (bits + places)) // total
+        masses = [sum(lower[atoms - 1 :]), *reversed(lower[: atoms - 1]), *upper[: atoms - 1]]
+        points = [(running * unit) >> places for running in itertools.accumulate(masses)]
         terms = len(upper) + len(lower)
-        return points, 2 + ((4 * terms**3) << bits) // total
+        return points, 4 + ((4 * terms**3) << bits) // total
 
     return cumulative
 
 
 def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int) -> list[int]:
-    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes, in units of 2^-places; each within 4 (j+1)^2 units.
+    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes, in units of 2^-places.
 
-    weight(j+1) = weight(j) step(j) and step(j+1) = step(j) twist: two products an atom instead of an exponential.
+    Each is within 4 (j+1)^2 units of the truth. Two products an atom stand for an exponential:
+    weight(j+1) = weight(j) step(j) and step(j+1) = step(j) twist.
     """
     weight = exp_bounds(Fraction(-(offset**2)) / (2 * s2), places)[0]
     step = exp_bounds(Fraction(-width * (width + 2 * offset)) / (2 * s2), places)[0]
@@ -78,7 +77,7 @@ class Blocks:
         self.table = Table(_block_law(s2, width, atoms), -atoms, self._tail(atoms, width))
 
     def _tail(self, atoms: int, width: int) -> Tail:
-        """c = edge + w (outwards) given c at or beyond an edge: a geometric w, accepted with e^(-(width w)^2 / 2 s2)."""
+        """c at or beyond an edge is edge + w outwards, with w geometric and kept with e^(-(width w)^2 / 2 s2)."""
 
         def attempt(nearest: int, rng: Random) -> int | None:
             w = samplers.geometric(self.s2 / (nearest * width), rng)
@@ -140,7 +139,7 @@ def coins_exp(
 ) -> NDArray[np.bool_]:
     """Accept each entry with e^-g: a 32-bit coin against a float that is good to 2^-10 of its unit, else exactly.
 
-    `estimate` is g to a relative 2^-45 or g > 40; `exact(i)` gives the rational g of entry i where the coin is too close.
+    `estimate` is g to a relative 2^-45 or g > 40; `exact(i)` is the rational g of an entry whose coin is too close.
     """
     threshold = np.exp(-estimate) * 2.0**32
     kept = coin < threshold - 1.001

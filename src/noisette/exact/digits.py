@@ -1,10 +1,12 @@
-"""Geometric variables of any scale, one- or two-sided, digit by digit.
+"""Geometric variables of any scale, one- or two-sided, in three parts: top, middle digit, low places.
 
-The base-256 digits of a geometric variable are independent, so each is drawn from a `Table` of its own. The top digit
-carries the sign and, by memorylessness, an unbounded tail. Two-sided: z = g XOR -sign with sign ~ Bernoulli(q/(1+q)),
-which gives P(z) = (1-q)/(1+q) q^|z| and counts zero once.
+The digits of a geometric variable are independent, so each part is drawn by itself: the top and the middle digit from a
+`Table`, the low places of large scales by rejection from the uniform law, to which they are close. The top carries the
+sign and, by memorylessness, an unbounded tail. Two-sided: z = g XOR -sign with sign ~ Bernoulli(q/(1+q)), which gives
+P(z) = (1-q)/(1+q) q^|z| and counts zero once.   Proof: docs/proofs/exact-noise.md
 
-Vocabulary: `scale` in grid units · `q` = e^(-1/scale) · `rate` of one digit: P(d) ∝ e^(-rate d).
+Vocabulary: `scale` in grid units · `q` = e^(-1/scale) · `rate` of one part: P(d) ∝ e^(-rate d) · g = top,
+middle, low places in a row.
 """
 
 import math
@@ -15,15 +17,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.exact import samplers
-from noisette.exact.number import floor_log2
 from noisette.exact.random import Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.table import TAIL_BITS, Cumulative, Table, Tail
 
 __all__ = ["Digits"]
 
-DIGIT: Final = 8
-WIDEST_TOP: Final = 24  # a top table of this scale still leaves 99 % of its cells uncrowded
+WIDEST_TOP: Final = 40  # a top table of this scale leaves 97 % of its cells uncrowded
+WIDEST_MIDDLE: Final = 10  # bits; leaves 98 % of its cells uncrowded
+
+
+class Digits:
+    """A geometric variable of one scale, ready to be drawn."""
+
+    def __init__(self, scale: Fraction, *, two_sided: bool) -> None:
+        self.scale = scale
+        self.shift = max(0, (math.ceil(scale / WIDEST_TOP) - 1).bit_length())  # bits below the top
+        self.middle_bits = min(self.shift, WIDEST_MIDDLE)
+        self.low_bits = self.shift - self.middle_bits
+        rate = (1 << self.shift) / scale
+        atoms = math.ceil(TAIL_BITS * math.log(2) / rate) + 1
+        first = -atoms if two_sided else 0
+        law = _top_law(scale, rate, atoms, two_sided=two_sided)
+        self.top = Table(law, first, _geometric_tail(1 / rate, first, atoms - 1))
+        self.middle = Table(_digit_law((1 << self.low_bits) / scale, 1 << self.middle_bits), 0)
+        self.surely = math.floor((1 - (1 << self.low_bits) / scale) * 2**32) - 1  # low places are kept with >= this
+
+    def one(self, rng: Random) -> int:
+        """Draw one integer."""
+        top = self.top.one(rng)
+        sign = -(top < 0)
+        g = top ^ sign
+        if self.middle_bits:
+            g = (g << self.middle_bits) | self.middle.one(rng)
+        if self.low_bits:
+            g = (g << self.low_bits) | samplers.retry(self._attempt_low, rng)
+        return g ^ sign
+
+    def fill(self, out: NDArray[np.int64], rng: Random) -> dict[int, int]:
+        """Fill a chunk; draws from the tail or beyond int64 are returned as {position: value}."""
+        far = self.top.fill(out, rng)
+        if not self.shift:
+            return far
+        sign = out >> 63
+        out ^= sign
+        far |= {int(i): int(out[i] ^ sign[i]) for i in np.flatnonzero(out >> (63 - self.shift))}
+        part = np.empty_like(out)
+        self.middle.fill(part, rng)
+        out <<= self.middle_bits
+        out |= part
+        if self.low_bits:
+            self._fill_low(part, rng)
+            out <<= self.low_bits
+            out |= part
+        rest = {i: int(out[i]) & ((1 << self.shift) - 1) for i in far}
+        out ^= sign
+        return {i: (((top ^ -(top < 0)) << self.shift) | rest[i]) ^ -(top < 0) for i, top in far.items()}
+
+    def _attempt_low(self, rng: Random) -> int | None:
+        places = rng.bits(self.low_bits)
+        return places if samplers.bernoulli_exp(places / self.scale, rng) else None
+
+    def _fill_low(self, out: NDArray[np.int64], rng: Random) -> None:
+        """Uniform places, kept with e^(-places / scale): nearly always, so a coin that says so decides at once."""
+        np.right_shift(rng.words(len(out), np.uint64), np.uint64(64 - self.low_bits), out=out.view(np.uint64))
+        coin = rng.words(len(out), np.uint32)
+        for i in np.flatnonzero(coin >= self.surely):
+            kept = samplers.exp_real(int(out[i]) / self.scale)
+            if not samplers.bernoulli_real(kept, rng, prefix=int(coin[i]), known=32):
+                out[i] = samplers.retry(self._attempt_low, rng)
 
 
 def _powers(rate: Fraction, count: int, bits: int) -> list[int]:
@@ -36,23 +98,21 @@ def _powers(rate: Fraction, count: int, bits: int) -> list[int]:
     return powers
 
 
-def _digit_law(rate: Fraction) -> Cumulative:
-    """One base-256 digit: P(d) proportional to e^(-rate d)."""
-    base = 1 << DIGIT
-    slack = max(0, -floor_log2(rate * base)) + 8
+def _digit_law(rate: Fraction, base: int) -> Cumulative:
+    """A digit 0 .. base-1 with P(d) proportional to e^(-rate d)."""
 
     def cumulative(bits: int) -> tuple[list[int], int]:
-        places = bits + slack
+        places = bits + 32
         powers = _powers(rate, base, places)
-        whole_mass = (1 << places) - powers[base]
-        points = [(((1 << places) - p) << bits) // whole_mass for p in powers[1:base]]
-        return points, 2 + ((8 * base) << bits) // whole_mass
+        mass = (1 << places) - powers[base]
+        points = [(((1 << places) - p) << bits) // mass for p in powers[1:base]]
+        return points, 2 + ((8 * base) << bits) // mass
 
     return cumulative
 
 
 def _top_law(scale: Fraction, rate: Fraction, atoms: int, *, two_sided: bool) -> Cumulative:
-    """The top digit H on -atoms .. atoms-1 (or 0 .. atoms-1): P(H >= h) ∝ e^(-rate h), P(H < 0) = q/(1+q)."""
+    """The top part H on -atoms .. atoms-1 (or 0 .. atoms-1): P(H >= h) ∝ e^(-rate h), P(H < 0) = q/(1+q)."""
 
     def cumulative(bits: int) -> tuple[list[int], int]:
         one = 1 << bits
@@ -65,48 +125,6 @@ def _top_law(scale: Fraction, rate: Fraction, atoms: int, *, two_sided: bool) ->
         return lower + upper, 8 * atoms
 
     return cumulative
-
-
-class Digits:
-    """A geometric variable of one scale as tables: the top digit with the sign, then the lower digits."""
-
-    def __init__(self, scale: Fraction, *, two_sided: bool) -> None:
-        lower = 0
-        while scale > WIDEST_TOP << (DIGIT * lower):
-            lower += 1
-        self.shift = DIGIT * lower
-        rate = (1 << self.shift) / scale
-        atoms = math.ceil(TAIL_BITS * math.log(2) / rate) + 1
-        first = -atoms if two_sided else 0
-        law = _top_law(scale, rate, atoms, two_sided=two_sided)
-        self.top = Table(law, first, _geometric_tail(1 / rate, first, atoms - 1))
-        self.lower = [Table(_digit_law((1 << (DIGIT * i)) / scale), 0) for i in reversed(range(lower))]
-
-    def one(self, rng: Random) -> int:
-        """Draw one integer."""
-        top = self.top.one(rng)
-        sign = -(top < 0)
-        g = top ^ sign
-        for table in self.lower:
-            g = (g << DIGIT) | table.one(rng)
-        return g ^ sign
-
-    def fill(self, out: NDArray[np.int64], rng: Random) -> dict[int, int]:
-        """Fill a chunk; draws from the tail or beyond int64 are returned as {position: value}."""
-        far = self.top.fill(out, rng)
-        if not self.lower:
-            return far
-        sign = out >> 63
-        out ^= sign
-        far |= {int(i): int(out[i] ^ sign[i]) for i in np.flatnonzero(out >> (63 - self.shift))}
-        digit = np.empty_like(out)
-        for table in self.lower:
-            table.fill(digit, rng)
-            out <<= DIGIT
-            out |= digit
-        low = {i: int(out[i]) & ((1 << self.shift) - 1) for i in far}
-        out ^= sign
-        return {i: (((top ^ -(top < 0)) << self.shift) | low[i]) ^ -(top < 0) for i, top in far.items()}
 
 
 def _geometric_tail(scale: Fraction, first: int, last: int) -> Tail:

@@ -30,7 +30,7 @@ def _exponential() -> Digits:
 
 
 def geometric_each(scales: list[Fraction], rng: Random) -> Integers:
-    """One geometric variable per scale: floor(scale X) for an exponential X, whose 2^-56 multiples are geometric too."""
+    """One geometric variable per scale: floor(scale X) for an exponential X, drawn to 56 binary places first."""
     x = filled(_exponential().fill, len(scales), rng)
     unit = np.array([float(scale) for scale in scales]) * 2.0**-SHARED_BITS
     low = x.astype(float) * unit
@@ -54,7 +54,7 @@ def _floor_of_product(x: int, scale: Fraction, rng: Random) -> int:
 
 
 def _attempt_places(places: int, rng: Random) -> int | None:
-    """The next 64 binary places of an exponential variable are independent of the earlier ones: P(u) ∝ e^(-u / 2^places)."""
+    """The next 64 binary places of an exponential variable, independent of the earlier: P(u) ∝ e^(-u / 2^places)."""
     u = rng.bits(64)
     return u if samplers.bernoulli_exp(Fraction(u, 1 << places), rng) else None
 

@@ -49,9 +49,9 @@ def placed(x: Integers, values: Mapping[int, int]) -> Integers:
     return x
 
 
-def gathered(values: list[int]) -> Integers:
-    """Turn integers of any size into an array."""
-    return placed(np.zeros(len(values), np.int64), dict(enumerate(values)))
+def gathered(values: list[int], shape: int | tuple[int, ...]) -> Integers:
+    """Turn integers of any size into an array of a shape."""
+    return placed(np.zeros(len(values), np.int64), dict(enumerate(values))).reshape(shape)
 
 
 def saturated(x: Integers) -> NDArray[np.int64]:

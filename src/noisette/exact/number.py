@@ -28,19 +28,20 @@ def fraction(value: Number, name: str) -> Fraction:
     >>> fraction("0.1", "epsilon"), fraction(0.1, "epsilon"), fraction("1/10", "epsilon")
     (Fraction(1, 10), Fraction(1, 10), Fraction(1, 10))
     """
-    if isinstance(value, bool) or type(value).__name__ == "bool":
+    if type(value) is int:
+        return Fraction(value)
+    given: object = value  # also what the type does not promise, such as numpy's scalars
+    if type(given).__name__ in ("bool", "bool_"):
         raise InputError(f"{name} must be a number, not a truth value: write 1 or 0 if you mean it.")
-    if isinstance(value, Fraction):
-        return value
-    if isinstance(value, numbers.Integral):
-        return Fraction(int(value))
-    if isinstance(value, numbers.Real):
-        return _from_text(repr(float(value)), name)
-    if isinstance(value, Decimal):
-        return _from_text(str(value), name)
-    if isinstance(value, str):
-        return _from_text(value, name)
-    raise InputError(f"{name} must be a number such as 1, 0.5 or '1/10', not {type(value).__name__}.")
+    if isinstance(given, Fraction):
+        return given
+    if isinstance(given, numbers.Integral):
+        return Fraction(int(given))
+    if isinstance(given, numbers.Real):
+        return _from_text(repr(float(given)), name)
+    if isinstance(given, Decimal | str):
+        return _from_text(str(given), name)
+    raise InputError(f"{name} must be a number such as 1, 0.5 or '1/10', not {type(given).__name__}.")
 
 
 def _from_text(text: str, name: str) -> Fraction:
@@ -81,9 +82,10 @@ def whole(value: int, name: str, *, least: int = 1) -> int:
     >>> whole(3, "k")
     3
     """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+    given: object = value
+    if isinstance(given, bool) or not isinstance(given, numbers.Integral) or int(given) < least:
         raise InputError(f"{name} must be a whole number, at least {least}.")
-    return int(value)
+    return int(given)
 
 
 def floor_log2(value: Fraction) -> int:

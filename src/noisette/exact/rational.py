@@ -3,7 +3,7 @@
 The work is done by the standard library's `decimal`, whose exp and ln are correctly rounded, so one unit in the last
 place on either side encloses the truth. Bounds come as whole numbers in units of 2^-bits.
 
-Vocabulary: `x` rational argument · `bits` binary places asked for · `lo`, `hi` whole numbers with lo <= 2^bits f(x) <= hi.
+Vocabulary: `x` rational argument · `bits` binary places asked for · `lo`, `hi` whole, lo <= 2^bits f(x) <= hi.
 """
 
 import decimal

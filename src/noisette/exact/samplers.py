@@ -1,8 +1,8 @@
 """Exact samplers on rationals, one draw at a time: the specification that the vector samplers are held to.
 
 Probabilities are met exactly, not to some precision: parameters are Fractions, coins are uniform whole numbers. A
-sampler that rejects is an `attempt(rng) -> value | None`; `retry` repeats it, so that a test can walk every coin tape of
-one attempt and compare the law with the definition.   [Canonne-Kamath-Steinke 2020, "The discrete Gaussian for DP"]
+sampler that rejects is an `attempt(rng) -> value | None`; `retry` repeats it, so that a test can walk every coin tape
+of one attempt and compare the law with the definition.   [Canonne-Kamath-Steinke 2020, "The discrete Gaussian for DP"]
 
 Vocabulary: `g` rate, e^-g · `scale` 1/g · `s2` the parameter sigma^2 · `rng` the coins.
 """
@@ -75,7 +75,7 @@ def _bernoulli_exp_of_unit(numerator: int, denominator: int, rng: Random) -> boo
 
 
 def bernoulli_real(bounds: Bounds, rng: Random = SYSTEM, *, prefix: int = 0, known: int = 0) -> bool:
-    """Draw True with probability x, a real number given by enclosures; `prefix` holds bits of the uniform already drawn."""
+    """Draw True with probability x, given by enclosures; `prefix` holds the uniform's `known` first bits."""
     while True:
         lo, hi = bounds(known + 8)
         if (prefix + 1) << 8 <= lo:
@@ -104,7 +104,7 @@ def exp_real(g: Fraction) -> Bounds:
 def geometric(scale: Fraction, rng: Random = SYSTEM) -> int:
     """Draw z >= 0 with probability (1 - a) a^z, a = e^(-1/scale).   [CKS20, Algorithm 2]
 
-    For scale = t/s: u + t v has rate 1/t if u < t is accepted with e^(-u/t) and v counts coins of e^-1; z = (u + t v) // s.
+    For scale = t/s: u + t v has scale t if u < t is kept with e^(-u/t) and v counts coins of e^-1; z = (u + t v) // s.
     """
     t, s = scale.numerator, scale.denominator
     low = retry(_attempt_low_part, t, rng)

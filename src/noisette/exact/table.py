@@ -1,11 +1,16 @@
 """Draw from a law on consecutive integers by table lookup, exactly.
 
-A uniform real U picks the atom i with F(i-1) <= U < F(i). The first 16 bits of U name one of 65 536 cells. A cell that
-holds no CDF point decides at once; in the others 48 more bits are drawn and compared with the CDF to 64 places; where
-even those tie, both sides are refined until they part. So the law is the CDF's own, to the last digit.
+A uniform real U picks the atom i with F(i-1) <= U < F(i). For large arrays the first 16 bits of U name one of 65 536
+cells. A cell that holds no CDF point decides at once; in the others 48 more bits are drawn and compared with the CDF to
+64 places; where even those tie, both sides are refined until they part. So the law is the CDF's own, to the last digit.
+
+A crowded cell takes longer, and rare values lie in crowded cells, so for single draws and small arrays, whose time
+could tell, all 64 bits are compared at once: the same work for every value.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,8 +27,9 @@ Tail = Callable[[bool, Random], int]
 """(upper, rng) -> a value of the law given that it is at or beyond the last (upper) or at or below the first atom."""
 
 CELLS = 1 << 16
-CHUNK = 1 << 15
+CHUNK = 1 << 17
 TAIL_BITS = 32  # where the rest of a law has probability 2^-32 its table ends
+_FEW = 1 << 11  # up to this many draws each is compared with the CDF: the same work for all, and no cells to build
 _PLACES = 64
 _ALL_ONES = (1 << _PLACES) - 1
 
@@ -33,16 +39,8 @@ class Table:
 
     def __init__(self, cumulative: Cumulative, first: int, tail: Tail | None = None) -> None:
         self.cumulative, self.first, self.tail = cumulative, first, tail
-        self.cut = np.array([*self._certain_cuts(), _ALL_ONES], dtype=np.uint64)
-        self.last = len(self.cut) - 1
-        edge = (self.cut >> np.uint64(48)).astype(np.int64)
-        cells = np.arange(CELLS)
-        self.lowest = np.searchsorted(edge, cells, side="left").astype(np.int32)
-        narrow = max(abs(first), abs(first + self.last)) < 2**15 - 1
-        self.dtype = np.dtype(np.int16 if narrow else np.int32)
-        self.crowded = int(np.iinfo(self.dtype).min)
-        self.value = (first + self.lowest).astype(self.dtype)
-        self.value[edge[self.lowest] == cells] = self.crowded
+        self.cuts = [*self._certain_cuts(), _ALL_ONES]
+        self.last = len(self.cuts) - 1
 
     def _certain_cuts(self) -> list[int]:
         """floor(2^64 F(i)) for all atoms but the last, with as much precision as makes every floor certain."""
@@ -51,38 +49,61 @@ class Table:
             points, error = self.cumulative(bits)
             shift = bits - _PLACES
             cuts = [(c - error) >> shift for c in points]
-            if all(cut == (c + error) >> shift for cut, c in zip(cuts, points, strict=True)):
+            if cuts == [(c + error) >> shift for c in points]:
                 return cuts
             bits += 64
 
+    @cached_property
+    def _cut(self) -> NDArray[np.uint64]:
+        return np.array(self.cuts, dtype=np.uint64)
+
+    @cached_property
+    def _cells(self) -> tuple[NDArray[np.int32], NDArray[Any], int]:
+        """For each cell the first atom it may hold; the value it decides on, or `crowded`; and that mark."""
+        edge = (self._cut >> np.uint64(48)).astype(np.int64)
+        points = np.bincount(edge, minlength=CELLS)
+        lowest = (np.cumsum(points) - points).astype(np.int32)
+        narrow = max(abs(self.first), abs(self.first + self.last)) < 2**15 - 1
+        kind = np.int16 if narrow else np.int32
+        crowded = int(np.iinfo(kind).min)
+        value = np.where(points == 0, self.first + lowest, crowded).astype(kind)
+        return lowest, value, crowded
+
     def one(self, rng: Random) -> int:
-        """Draw one value, with as little overhead as Python allows."""
-        cell = rng.bits(16)
-        value: int = self.value.item(cell)
-        if value != self.crowded:
-            return value
-        values, far = self._settled(np.array([cell], dtype=np.uint16), rng)
-        return far.get(0, int(values[0]))
+        """Draw one value; every value takes the same path, save for ties and ends."""
+        word = rng.bits(_PLACES)
+        atom = bisect_left(self.cuts, word)
+        if self.cuts[atom] == word:
+            atom = self._parted(word, atom, rng)
+        if self.tail is not None and (atom == 0 or atom == self.last):
+            return self.tail(atom > 0, rng)
+        return self.first + atom
 
     def fill(self, out: NDArray[np.int64], rng: Random) -> dict[int, int]:
         """Fill a chunk; draws from beyond the ends are left 0 in `out` and returned as {position: value}."""
+        if len(out) <= _FEW:
+            word = rng.words(len(out), np.uint64)
+            out[:], far = self._settled(word, np.searchsorted(self._cut, word, side="left"), rng)
+            return far
+        lowest, value, crowded = self._cells
         cells = rng.words(len(out), np.uint16)
-        values = self.value.take(cells)
+        values = value.take(cells)
         out[:] = values
-        at = np.flatnonzero(values == self.crowded)
-        if not at.size:
-            return {}
-        out[at], far = self._settled(cells[at], rng)
+        at = np.flatnonzero(values == crowded)
+        cells = cells[at]
+        word = (cells.astype(np.uint64) << np.uint64(48)) | (rng.words(at.size, np.uint64) >> np.uint64(16))
+        atom = lowest[cells].astype(np.int64)
+        atom += word > self._cut[atom]  # most crowded cells hold a single CDF point
+        beyond = np.flatnonzero(word > self._cut[atom])
+        atom[beyond] = np.searchsorted(self._cut, word[beyond], side="left")
+        out[at], far = self._settled(word, atom, rng)
         return {int(at[i]): value for i, value in far.items()}
 
-    def _settled(self, cells: NDArray[Any], rng: Random) -> tuple[NDArray[np.int64], dict[int, int]]:
-        """Decide crowded cells with 48 more bits; return the values, and apart those from beyond the ends."""
-        word = (cells.astype(np.uint64) << np.uint64(48)) | (rng.words(len(cells), np.uint64) >> np.uint64(16))
-        atom = self.lowest[cells].astype(np.int64)
-        atom += word > self.cut[atom]  # most crowded cells hold a single CDF point
-        beyond = np.flatnonzero(word > self.cut[atom])
-        atom[beyond] = np.searchsorted(self.cut, word[beyond], side="left")
-        for i in np.flatnonzero(word == self.cut[atom]):
+    def _settled(
+        self, word: NDArray[np.uint64], atom: NDArray[np.int64], rng: Random
+    ) -> tuple[NDArray[np.int64], dict[int, int]]:
+        """Turn atoms into values, after parting ties; values from beyond the ends are returned apart."""
+        for i in np.flatnonzero(word == self._cut[atom]):
             atom[i] = self._parted(int(word[i]), int(atom[i]), rng)
         values = atom + self.first
         if self.tail is None:

@@ -8,11 +8,11 @@ A parameter may be one number or one for each entry. Without a size, one Python 
 on nothing but chance: the tables know no data.
 """
 
-from collections.abc import Callable
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, overload
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,46 +34,58 @@ Size: TypeAlias = int | tuple[int, ...]
 Parameter: TypeAlias = Number | list[Number] | NDArray[Any]
 
 LARGEST_SCALE: Final = 1 << 60
-_WARM: Final = 200  # a table costs as much as about this many draws without one
 
 
 class _Law:
     """One law with its table, which is built once enough was drawn to pay for it."""
 
-    def __init__(self, table: Callable[[], Digits | Blocks], scalar: Callable[[Random], int]) -> None:
-        self.build, self.scalar, self.drawn = table, scalar, 0
+    def __init__(self, table: Callable[[], Digits | Blocks], scalar: Callable[[Random], int], worth: int) -> None:
+        self.build, self.scalar, self.left = table, scalar, worth
         self.table: Digits | Blocks | None = None
 
     def draw(self, size: Size | None, rng: Random) -> int | Integers:
         """Draw one integer, or an array of the given shape."""
         count = 1 if size is None else _count(size)
-        self.drawn += count
-        if self.table is None and self.drawn > _WARM:
+        if self.table is None:
+            self.left -= count
+            if self.left > 0:
+                return self.scalar(rng) if size is None else gathered([self.scalar(rng) for _ in range(count)], size)
             self.table = self.build()
-        if size is None:
-            return self.table.one(rng) if self.table else self.scalar(rng)
-        if self.table:
-            return filled(self.table.fill, count, rng).reshape(size)
-        return gathered([self.scalar(rng) for _ in range(count)]).reshape(size)
+        return self.table.one(rng) if size is None else filled(self.table.fill, count, rng).reshape(size)
 
 
 def _count(size: Size) -> int:
     return math.prod(whole(n, "size", least=0) for n in (size if isinstance(size, tuple) else (size,)))
 
 
+# `worth`: a table costs as much as about this many draws without one
+
+
 @lru_cache(maxsize=32)
 def _geometric(scale: Fraction) -> _Law:
-    return _Law(lambda: Digits(scale, two_sided=False), lambda rng: samplers.geometric(scale, rng))
+    return _Law(lambda: Digits(scale, two_sided=False), lambda rng: samplers.geometric(scale, rng), worth=200)
 
 
 @lru_cache(maxsize=32)
 def _laplace(scale: Fraction) -> _Law:
-    return _Law(lambda: Digits(scale, two_sided=True), lambda rng: samplers.discrete_laplace(scale, rng))
+    return _Law(lambda: Digits(scale, two_sided=True), lambda rng: samplers.discrete_laplace(scale, rng), worth=200)
 
 
 @lru_cache(maxsize=32)
 def _gaussian(s2: Fraction) -> _Law:
-    return _Law(lambda: Blocks(s2), lambda rng: samplers.discrete_gaussian(s2, rng))
+    return _Law(lambda: Blocks(s2), lambda rng: samplers.discrete_gaussian(s2, rng), worth=500)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _read(law: Callable[[Fraction], _Law], parameter: Number) -> _Law:
+    """Find the law of a parameter however it is written; reading it anew would cost more than a draw."""
+    return law(_parameter(law, parameter))
+
+
+def _parameter(law: Callable[[Fraction], _Law], parameter: Number) -> Fraction:
+    if law is _gaussian:
+        return positive(parameter, "sigma2", most=LARGEST_SCALE**2)
+    return positive(parameter, "scale", most=LARGEST_SCALE)
 
 
 def _noise(
@@ -82,32 +94,29 @@ def _noise(
     parameter: Parameter,
     size: Size | None,
     rng: Random,
-    *,
-    name: str,
-    most: int,
 ) -> int | Integers:
     """Draw noise of one law, with one parameter or with one for each entry."""
-    if isinstance(parameter, np.ndarray | list):
-        entries = np.asarray(parameter, dtype=object)
-        if size is not None and entries.shape != ((size,) if isinstance(size, int) else size):
-            raise InputError(f"{name} has one value per entry, so size must be its shape: leave size out.")
-        return each([positive(value, name, most=most) for value in entries.flat], rng).reshape(entries.shape)
-    return law(positive(parameter, name, most=most)).draw(size, rng)
+    if not isinstance(parameter, np.ndarray | list):
+        return _read(law, parameter).draw(size, rng)
+    entries = np.asarray(parameter, dtype=object)
+    if size is not None and entries.shape != ((size,) if isinstance(size, int) else size):
+        raise InputError("There is one parameter per entry, so size must be its shape: leave size out.")
+    return each([_parameter(law, value) for value in entries.flat], rng).reshape(entries.shape)
 
 
 def geometric_noise(scale: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
     """Draw one-sided geometric noise as Python integers where one does not fit an int64."""
-    return _noise(_geometric, geometric_each, scale, size, rng, name="scale", most=LARGEST_SCALE)
+    return _noise(_geometric, geometric_each, scale, size, rng)
 
 
 def laplace_noise(scale: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
     """Draw discrete Laplace noise as Python integers where one does not fit an int64."""
-    return _noise(_laplace, laplace_each, scale, size, rng, name="scale", most=LARGEST_SCALE)
+    return _noise(_laplace, laplace_each, scale, size, rng)
 
 
 def gaussian_noise(sigma2: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
     """Draw discrete Gaussian noise as Python integers where one does not fit an int64."""
-    return _noise(_gaussian, gaussian_each, sigma2, size, rng, name="sigma2", most=LARGEST_SCALE**2)
+    return _noise(_gaussian, gaussian_each, sigma2, size, rng)
 
 
 def geometric(scale: Parameter, size: Size | None = None, *, rng: Random = SYSTEM) -> int | Integers:

@@ -5,6 +5,7 @@ Each norm is its own small algorithm; all are exact.   [Hardt-Talwar 2010, "On t
 Vocabulary: `s` scale · `d` dimension · `a` = e^(-1/s) · `theta(v)` = sum over integers of e^(-z^2 / 2v).
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -113,7 +114,7 @@ def _differences(d: int) -> list[int]:
     row, result = [(2 * m + 1) ** d for m in range(d + 1)], []
     while row:
         result.append(row[0])
-        row = [b - a for a, b in zip(row, row[1:], strict=False)]
+        row = [b - a for a, b in itertools.pairwise(row)]
     return result
 
 
@@ -141,7 +142,7 @@ def _cube(s: Fraction, d: int, rng: Random) -> Integers:
     m = j + sum(int(g) for g in np.asarray(vector.geometric_noise(s, j + 1, rng)))
     if m < 1 << 61:
         return vector.uniform(2 * m + 1, d, rng=rng) - m
-    return gathered([rng.below(2 * m + 1) - m for _ in range(d)])
+    return gathered([rng.below(2 * m + 1) - m for _ in range(d)], d)
 
 
 @lru_cache(maxsize=16)
@@ -235,7 +236,7 @@ def _log_theta(v: Floats) -> Floats:
     n = np.arange(1, 7)[:, None]
     direct = np.log1p(2 * np.exp(-n * n / (2 * v)).sum(axis=0))
     poisson = 0.5 * np.log(2 * math.pi * v) + np.log1p(2 * np.exp(-2 * math.pi**2 * v * n * n).sum(axis=0))
-    return np.where(v < 0.5, direct, poisson)
+    return np.asarray(np.where(v < 0.5, direct, poisson))
 
 
 def _gaussian_tail(v: Floats, t: float) -> Floats:
@@ -246,11 +247,11 @@ def _gaussian_tail(v: Floats, t: float) -> Floats:
     small = 2 * np.exp(-z * z / (2 * np.minimum(v, 50))).sum(axis=0) * np.exp(-_log_theta(np.minimum(v, 50)))
     x = (t + 0.5) / np.sqrt(2 * v)
     large = erfc(x) - x * np.exp(-x * x) / (12 * v * math.sqrt(math.pi))
-    return np.where(v < 50, small, large)
+    return np.asarray(np.where(v < 50, small, large))
 
 
 def _gaussian_variance(v: Floats) -> Floats:
     z = np.arange(1, 40)[:, None]
     least = np.minimum(v, 4)
     small = 2 * (z * z * np.exp(-z * z / (2 * least))).sum(axis=0) * np.exp(-_log_theta(least))
-    return np.where(v < 4, small, v)
+    return np.asarray(np.where(v < 4, small, v))

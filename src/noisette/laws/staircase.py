@@ -89,7 +89,7 @@ class DiscreteStaircase:
         b, w = self._drop, self.width
         geometric = [1 / (1 - b), b / (1 - b) ** 2, b * (1 + b) / (1 - b) ** 3]  # sum_k b^k k^i
         total = sum(math.comb(power, i) * w ** (power - i) * geometric[power - i] * sums[i] for i in range(power + 1))
-        return 2 * self._top * total
+        return float(2 * self._top * total)
 
     def variance(self) -> float:
         """E Z^2."""

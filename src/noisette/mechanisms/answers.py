@@ -65,14 +65,17 @@ def real_answer(x: Answer) -> NDArray[Any]:
     """Read finite real numbers as floats, or as exact Python numbers where floats would not hold them."""
     array = _array(x)
     if array.dtype == object or (array.dtype.kind in "iu" and np.abs(array.astype(float)).max() >= 2**53):
-        exact = [_exact(v) for v in array.astype(object).flat]
-        result = np.empty(array.shape, dtype=object)
-        result.flat = exact
-        return result
+        return _objects([_exact(v) for v in array.astype(object).flat], array.shape)
     floats = array.astype(float)
     if not np.isfinite(floats).all():
         raise InputError("The answer must be finite: replace NaN and infinite values before asking.")
     return floats
+
+
+def _objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array.reshape(shape)
 
 
 def _exact(value: Any) -> Fraction:
@@ -84,8 +87,8 @@ def _exact(value: Any) -> Fraction:
 def lattice_step(grid: Fraction, count: int, norm: float) -> Fraction:
     """Return the step for an answer of `count` numbers: grid / 2^k, so fine that rounding costs at most one grid.
 
-    >>> lattice_step(Fraction(1, 4), 3, 1), lattice_step(Fraction(1, 4), 3, 2), lattice_step(Fraction(1, 4), 3, math.inf)
-    (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4))
+    >>> [str(lattice_step(Fraction(1, 4), 3, norm)) for norm in (1, 2, math.inf)]
+    ['1/16', '1/8', '1/4']
     """
     if norm == math.inf:
         return grid
@@ -105,10 +108,8 @@ def to_lattice(x: NDArray[Any], step: Fraction) -> Integers:
     if x.dtype != object and k is not None:
         scaled = np.ldexp(x, -k)  # exact: a change of the exponent
         if np.abs(scaled).max() < _EXACT:
-            return np.rint(scaled).astype(np.int64)
-    result = np.empty(x.shape, dtype=object)
-    result.flat = [round(Fraction(v) / step) for v in x.flat]
-    return result
+            return np.asarray(np.rint(scaled).astype(np.int64))
+    return _objects([round(Fraction(v) / step) for v in x.flat], x.shape)
 
 
 def from_lattice(y: Integers, step: Fraction) -> NDArray[np.float64]:
@@ -121,8 +122,8 @@ def from_lattice(y: Integers, step: Fraction) -> NDArray[np.float64]:
 
 def release_integers(x: Answer, noise: Noise) -> Any:
     """Add integer noise to whole numbers: an int for a single one, an array for an array."""
-    if isinstance(x, numbers.Integral) and not isinstance(x, bool | np.bool_):
-        return int(x) + int(noise(Fraction(1), None))  # type: ignore[arg-type]
+    if type(x) is int:
+        return x + int(noise(Fraction(1), None))
     answer = integer_answer(x)
     y = added(answer, np.asarray(noise(Fraction(1), answer.shape)))
     return y if np.ndim(x) else y.item()

@@ -1,6 +1,7 @@
 """The geometric mechanism: add two-sided geometric noise to whole numbers.
 
-For answers at l1 distance d it is (d/scale)-DP, and no smaller epsilon holds: P(y|x)/P(y|x') = e^((|y-x'| - |y-x|)/scale).
+For answers at l1 distance d it is (d/scale)-DP, and no smaller epsilon holds, since
+P(y|x)/P(y|x') = e^((|y-x'| - |y-x|)/scale).
 For a single count it is optimal for every Bayesian analyst and every loss that grows with the error.
 [Ghosh-Roughgarden-Sundararajan 2009]
 """

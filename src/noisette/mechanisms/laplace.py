@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
-from noisette.laws.law import half_width
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
 from noisette.mechanisms.mechanism import Distance

@@ -77,7 +77,7 @@ class Staircase:
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
     def guarantee(self, distance: Distance | None = None) -> Guarantee:
-        """Return Pure(epsilon) for each started `sensitivity` of distance, and for each number that one person moves."""
+        """Return Pure(epsilon) for each started `sensitivity` of distance, times the numbers that one person moves."""
         if distance is None:
             distance = self.sensitivity
         d, neighbours = base.read_distance(distance, self.norm)

@@ -77,7 +77,7 @@ class TruncatedGeometric:
         return np.where((y < self.low) | (y > self.high), 0.0, inside)[()]
 
     def variance(self) -> float:
-        """Mean squared error at worst over x: that of the middle of the range (ranges over 2^20: without truncation)."""
+        """Mean squared error at worst over x, the middle of the range (over 2^20 values: that without truncation)."""
         if self.high - self.low > 2**20:
             return self._untruncated.variance()
         y = np.arange(self.low, self.high + 1)

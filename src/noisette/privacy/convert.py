@@ -24,6 +24,7 @@ __all__ = [
     "zcdp_epsilon",
 ]
 
+_LEAST = 5e-324  # what underflows is above zero still
 _UP = 1 + 2.0**-40  # covers the rounding of a handful of float operations
 
 
@@ -75,7 +76,7 @@ def zcdp_delta(rho: Fraction, e: Fraction) -> float:
         return (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
 
     best = min(0.0, _lowest(log_delta, 1 + 1e-12, max(2.0, 2 * x / r + 10)))
-    return min(1.0, math.exp(best + abs(best) * 2.0**-40) * _UP)
+    return min(1.0, math.exp(best + abs(best) * 2.0**-40) * _UP + _LEAST)
 
 
 def zcdp_epsilon(rho: Fraction, d: Fraction) -> float:
@@ -131,4 +132,4 @@ def gaussian_delta(mu: Fraction, e: Fraction) -> float:
     mp = precision(200)
     m, x = mp.mpf(mu.numerator) / mu.denominator, mp.mpf(e.numerator) / e.denominator
     delta = mp.ncdf(m / 2 - x / m) - mp.exp(x) * mp.ncdf(-m / 2 - x / m)
-    return min(1.0, max(0.0, float(delta)) * (1 + 2.0**-50) + 5e-324)
+    return min(1.0, max(0.0, float(delta)) * (1 + 2.0**-50) + _LEAST)

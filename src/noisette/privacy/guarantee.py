@@ -140,7 +140,7 @@ class Approx(_Algebra):
         return nearest_float(convert.approx_delta(self.eps, self.delta0, _epsilon(epsilon)), up=True)
 
     def epsilon(self, delta: Number) -> float:
-        """Return the smallest epsilon with (epsilon, delta)-DP, rounded up; infinite below the guarantee's own delta."""
+        """Return the smallest epsilon with (epsilon, delta)-DP, rounded up; infinite below its own delta."""
         return convert.approx_epsilon(self.eps, self.delta0, _delta(delta))
 
     def __str__(self) -> str:

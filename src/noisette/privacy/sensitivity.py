@@ -15,17 +15,14 @@ dimension of a row · r = `radius`, its largest length |x|_2 · `k` how many.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal, TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import sqrt_up
+from noisette.privacy.columns import Matrix, integer_columns, longest
 from noisette.privacy.neighbours import Neighbours
 
 __all__ = [
@@ -35,7 +32,6 @@ __all__ = [
 ]  # fmt: skip
 
 Bounds: TypeAlias = tuple[Number, Number]
-Matrix: TypeAlias = NDArray[Any] | Sequence[Sequence[int | float | Fraction]]
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
@@ -316,7 +312,7 @@ def covariance_parts(d: int, radius: Number, *, neighbours: Neighbours = ADD_REM
     if d == 1:
         return variance_parts((-r, r), neighbours=neighbours)
     if neighbours is not REPLACE:
-        l1, linf = 1 + sqrt_up(d * r**2) + d * r**2, max(Fraction(1), r, r**2)
+        l1, linf = 1 + sqrt_up(d * r**2) + d * r**2, max(Fraction(1), r**2)
         return Sensitivity(l1, 1 + r**2 + r**4, linf, 1 + d + d**2, neighbours=neighbours)
     l2_squared = 2 * r**4 + 2 * r**2 + Fraction(1, 2) if 2 * r**2 >= 1 else 4 * r**2
     apart = sqrt_up(4 * d * r**2) + second_moments(d, r, neighbours=neighbours).l1
@@ -357,60 +353,8 @@ def workload(matrix: Matrix, *, neighbours: Neighbours = ADD_REMOVE) -> Sensitiv
     >>> workload(prefix).l1, workload(prefix, neighbours=Neighbours.REPLACE).l1
     (Fraction(3, 1), Fraction(2, 1))
     """
-    columns, unit = _columns(matrix)
+    columns, unit = integer_columns(matrix)
     replace = neighbours is REPLACE
     spread = columns.max(axis=0) - columns.min(axis=0) if replace else abs(columns)
-    l1, l2_squared, l0 = (_longest(columns, p, replace) for p in (1, 2, 0))
+    l1, l2_squared, l0 = (longest(columns, p, replace) for p in (1, 2, 0))
     return Sensitivity(l1, l2_squared, int(spread.max()), l0, neighbours=neighbours).scaled(unit)
-
-
-def _columns(matrix: Matrix) -> tuple[NDArray[Any], Fraction]:
-    """The columns of W as rows of Python integers without a common factor, and the unit that they count."""
-    try:
-        rows = matrix if isinstance(matrix, np.ndarray) else np.array(matrix, dtype=object)
-    except ValueError:
-        rows = np.empty(0)
-    if rows.ndim != 2 or rows.size == 0:
-        raise InputError("A workload must be a matrix: one row for each query, one column for each cell.")
-    entries = rows.T.ravel().tolist()
-    known = (int, float, Fraction, np.integer, np.floating)
-    if not all(issubclass(kind, known) and kind is not bool for kind in set(map(type, entries))):
-        raise InputError("A workload must hold ints, floats or Fractions: write 1 for true and 0 for false.")
-    try:
-        ratios = [(int(v), 1) if isinstance(v, np.integer) else v.as_integer_ratio() for v in entries]
-    except (OverflowError, ValueError):
-        raise InputError("A workload must hold finite numbers: replace every NaN and infinity.") from None
-    unit = math.lcm(*{q for _, q in ratios})
-    wholes = [p * (unit // q) for p, q in ratios]
-    factor = math.gcd(*wholes) or 1
-    columns = np.array([w // factor for w in wholes], dtype=object).reshape(rows.shape[::-1])
-    return columns, Fraction(factor, unit)
-
-
-def _longest(columns: NDArray[Any], p: int, replace: bool) -> int:
-    """The largest sum of |c|^p over columns c, or over differences c of two; p = 0 counts what is not 0.
-
-    Floats hold whole numbers below 2^53, and their sums, exactly. Where that is not enough they only choose:
-    with entries of at most 1 a float sum is off by less than (k + 8)^2 2^-49, and every difference that is
-    the longest within that error is measured again in whole numbers.
-    """
-    (m, k), top = columns.shape, int(abs(columns).max())
-    columns = np.vstack([columns, np.zeros((1, k), dtype=object)])  # a column is its difference from nothing
-    if p == 0:  # only equal or not matters, so number the values
-        numbers = {value: i for i, value in enumerate(set(columns.ravel().tolist()))}
-        columns = np.array([[numbers[value] for value in row] for row in columns])
-    exact = p == 0 or k * (2 * top) ** p < 2**53
-    near = (columns if exact else columns / top).astype(float)
-    slack, lead, best = (k + 8) ** 2 / 2**48, 0.0, 0
-    for j in range(1, m) if replace else [m]:
-        lengths = _lengths(near[:j] - near[j], p)
-        lead = max(lead, float(lengths.max()))
-        if not exact:
-            close = np.flatnonzero(lengths >= lead - slack)
-            best = max([best, *_lengths(columns[close] - columns[j], p).tolist()])
-    return int(lead) if exact else best
-
-
-def _lengths(differences: NDArray[Any], p: int) -> NDArray[Any]:
-    powers = differences != 0 if p == 0 else abs(differences) if p == 1 else differences**2
-    return np.asarray(powers.sum(axis=1))

@@ -1,0 +1,34 @@
+"""How much error to expect, how much budget or how many people a target needs, and which mechanism to take.
+
+All of it is read off mechanisms, sensitivities and guarantees: no data is touched and nothing is spent.
+"""
+
+from noisette.accuracy.compare import Comparison, Row, compare
+from noisette.accuracy.error import (
+    ErrorLaw,
+    chance_above,
+    clamping_bias,
+    error_law,
+    expected_error,
+    largest_error,
+)
+from noisette.accuracy.inverse import epsilon_for, rho_for
+from noisette.accuracy.people import People, people_bound, people_for, people_table
+
+__all__ = [
+    "Comparison",
+    "ErrorLaw",
+    "People",
+    "Row",
+    "chance_above",
+    "clamping_bias",
+    "compare",
+    "epsilon_for",
+    "error_law",
+    "expected_error",
+    "largest_error",
+    "people_bound",
+    "people_for",
+    "people_table",
+    "rho_for",
+]

@@ -1,0 +1,119 @@
+"""Goodness of fit of draws to a stated law: chi-square tests over cells that are never too small.
+
+`ALPHA` is the probability that a sound sampler fails one check. Each check looks at the cells three ways and divides
+ALPHA among them: many cells (shape), four (scale and place), and the most likely output against all others (its
+probability is what a sign without care for zero doubles). Tails belong to the outermost cells.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.audit import subject
+from noisette.audit.subject import Subject
+from noisette.mechanisms.mechanism import lattice_point
+
+__all__ = ["ALPHA", "Cells", "fit", "p_value"]
+
+ALPHA = 1e-9
+_MOST_CELLS = 64
+_LEAST_EXPECTED = 30
+
+Floats = NDArray[np.float64]
+Cells = tuple[Callable[[Any], NDArray[np.int64]], Floats]
+"""(draws -> the cell of each, chances of the cells)."""
+
+
+def p_value(counts: Any, chances: Any) -> float:
+    """Return the chi-square probability of counts at least this far from n times the chances.
+
+    >>> p_value([500, 500], [0.5, 0.5]), p_value([700, 300], [0.5, 0.5]) < 1e-30
+    (1.0, True)
+    """
+    from scipy.special import chdtrc
+
+    observed, expected = np.asarray(counts, float), np.sum(counts) * np.asarray(chances, float)
+    return float(chdtrc(len(observed) - 1, np.sum((observed - expected) ** 2 / expected))) if len(observed) > 1 else 1.0
+
+
+def _pooled(chances: Floats, least: float) -> NDArray[np.int64]:
+    """Return a cell for each atom: neighbours join until their chances reach `least`."""
+    cells, cell, room = np.zeros(len(chances), np.int64), 0, 0.0
+    for i, chance in enumerate(chances):
+        if room >= least:
+            cell, room = cell + 1, 0.0
+        cells[i] = cell
+        room += chance
+    if room < least and cell:
+        cells[cells == cell] = cell - 1
+    return cells
+
+
+def _number_cells(values: Any, chances: Floats, cells: NDArray[np.int64]) -> Cells:
+    starts = np.flatnonzero(np.diff(cells)) + 1
+    edges = (values[starts] + values[starts - 1]) / 2
+    return lambda draws: np.searchsorted(edges, draws), np.bincount(cells, chances)
+
+
+def _vector_cells(values: Any, chances: Floats, cells: NDArray[np.int64]) -> Cells:
+    known = dict(zip(map(tuple, values.tolist()), cells.tolist(), strict=True))
+    return lambda draws: np.array([known.get(tuple(v), 0) for v in draws.tolist()]), np.bincount(cells, chances)
+
+
+def by_pmf(m: Subject, x: Any, parts: int) -> Cells:
+    """Part the outputs into about `parts` cells of like probability; those of vectors in the order of their pmf."""
+    values = m.support(x)
+    chances = np.asarray(m.pmf(values, x), float)
+    order = np.argsort(chances, kind="stable") if values.ndim > 1 else np.argsort(values)
+    values, chances = values[order], chances[order] / chances.sum()
+    make = _vector_cells if values.ndim > 1 else _number_cells
+    return make(values, chances, _pooled(chances, 1 / parts))
+
+
+def mode_or_not(m: Subject, x: Any) -> Cells:
+    """Part the most likely output from all others."""
+    values = m.support(x)
+    chances = np.asarray(m.pmf(values, x), float)
+    mode, chance = values[int(np.argmax(chances))], float(chances.max())
+
+    def cell(draws: Any) -> NDArray[np.int64]:
+        same = draws == mode
+        return (same.all(axis=1) if values.ndim > 1 else same).astype(np.int64)
+
+    return cell, np.array([1 - chance, chance])
+
+
+def by_cdf(m: Subject, x: Any, parts: int) -> Cells:
+    """Part a law on a fine lattice at its quantiles."""
+    edges = np.unique([m.law.quantile(i / parts) for i in range(1, parts)])
+    centre, unit = lattice_point(x, m.grid), float(m.grid)
+    chances = np.diff(m.law.cdf(edges), prepend=0, append=1)
+    return lambda draws: np.searchsorted(edges, np.rint(draws / unit) - centre), chances
+
+
+def fit(m: Subject, x: Any, draws: Any, count: int = 1) -> float:
+    """Return the p-value of draws of x, each one number out of `count` (or a vector), all views together."""
+    parts = max(2, min(_MOST_CELLS, len(draws) // _LEAST_EXPECTED))
+    fine = subject.for_count(m, count)
+    if fine is not m:
+        views = [by_cdf(fine, x, parts), by_cdf(fine, x, 4)]
+    else:
+        views = [by_pmf(m, x, parts), by_pmf(m, x, 4), mode_or_not(m, x)]
+    return min(1.0, len(views) * min(_view_p_value(view, draws) for view in views))
+
+
+def _view_p_value(view: Cells, draws: Any) -> float:
+    cell, chances = view
+    return p_value(np.bincount(cell(draws), minlength=len(chances)), chances)
+
+
+def joint_fit(m: Subject, x: Any, first: Any, second: Any, count: int) -> float:
+    """Return the p-value of pairs of draws against the product of their laws."""
+    fine = subject.for_count(m, count)
+    cell, chances = by_pmf(m, x, 4) if fine is m else by_cdf(fine, x, 4)
+    k = len(chances)
+    assert math.isclose(chances.sum(), 1, rel_tol=1e-9)
+    return p_value(np.bincount(cell(first) * k + cell(second), minlength=k * k), np.outer(chances, chances).ravel())

@@ -1,0 +1,87 @@
+"""How a mechanism is asked: single numbers, arrays of independent numbers or vectors, and the lattice it answers on."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from noisette.audit.finding import Effort
+from noisette.mechanisms.answers import lattice_step
+
+__all__ = ["Subject"]
+
+Subject: TypeAlias = Any
+"""A mechanism, with whatever it has beyond the protocol (grid, dimension, delta)."""
+
+
+def is_vector(m: Subject) -> bool:
+    """Tell whether one call answers for one vector: its numbers are not independent."""
+    return hasattr(m, "dimension")
+
+
+def is_whole(m: Subject) -> bool:
+    """Tell whether it releases whole numbers."""
+    return bool(getattr(m, "grid", 1) == 1)
+
+
+def step(m: Subject, count: int = 1) -> Fraction:
+    """Return the step of the lattice that an answer of `count` numbers is released on.
+
+    >>> from noisette.mechanisms import Laplace
+    >>> step(Laplace(1, grid="1/8")), step(Laplace(1, grid="1/8"), 4)
+    (Fraction(1, 8), Fraction(1, 32))
+    """
+    if is_whole(m):
+        return Fraction(1)
+    return Fraction(m.step) if is_vector(m) else lattice_step(m.grid, count, m.norm)
+
+
+def is_dyadic(size: Fraction) -> bool:
+    """Tell whether a step is a power of two, for which arrays are released fast."""
+    return math.log2(size.numerator).is_integer() and math.log2(size.denominator).is_integer()
+
+
+def for_count(m: Subject, count: int) -> Subject:
+    """Return the mechanism whose single numbers have the law of one number out of `count`."""
+    return m if step(m, count) == step(m) or is_vector(m) else replace(m, grid=step(m, count))
+
+
+def on_default_grid(m: Subject) -> Subject:
+    """Return the same mechanism on the grid that it chooses by itself."""
+    return replace(m, grid=None)
+
+
+def plain(m: Subject, x: Any) -> Any:
+    """Turn an answer of `pairs()` into what a user would pass: ints, floats, or lists of them."""
+    if isinstance(x, Sequence):
+        return [plain(m, v) for v in x]
+    return int(x) if is_whole(m) else float(x)
+
+
+def origin(m: Subject) -> Any:
+    """Return an answer that lies on every lattice."""
+    if is_vector(m):
+        return [0] * m.dimension
+    return int(np.clip(0, getattr(m, "low", 0), getattr(m, "high", 0)))
+
+
+def array_size(m: Subject, effort: Effort) -> int:
+    """Return how many numbers an effort draws from the mechanism for one check."""
+    if is_vector(m):
+        return effort.vector
+    return effort.array if is_dyadic(step(m)) else effort.slow_array
+
+
+def many(m: Subject, x: Any, count: int) -> Any:
+    """Draw `count` releases of x: with one call for an array, or one call for each vector."""
+    if is_vector(m):
+        return one_by_one(m, x, count)
+    return np.asarray(m(np.full(count, x)))
+
+
+def one_by_one(m: Subject, x: Any, count: int) -> Any:
+    """Draw `count` releases of x with as many calls."""
+    return np.array([m(x) for _ in range(count)])

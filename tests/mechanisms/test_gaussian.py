@@ -1,0 +1,114 @@
+"""The Gaussian mechanism: its three bounds on delta, and its calibration."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisette as nz
+from noisette.errors import InputError
+from noisette.laws import DiscreteGaussian
+from noisette.privacy.convert import gaussian_delta, zcdp_delta
+from noisette.privacy.sensitivity import Sensitivity
+
+
+@pytest.mark.parametrize("s", [0.3, 0.5, 0.7, 1, 1.5, 2, 5, 20, 100])
+def test_rounded_and_discrete_gaussians_are_as_near_as_the_proof_says(s):
+    from scipy.special import ndtr
+
+    y = np.arange(-math.ceil(12 * s) - 3, math.ceil(12 * s) + 4)
+    rounded = ndtr((y + 0.5) / s) - ndtr((y - 0.5) / s)
+    distance = 0.5 * np.abs(rounded - DiscreteGaussian(Fraction(s) ** 2).pmf(y)).sum()
+    assert distance <= 1 / (8 * s * s)
+    assert s < 1 or distance >= 0.01 / (s * s), "the bound should be of the right order"
+
+
+def enumerated_delta(sigma2: Fraction, shifts: tuple[int, ...], eps: float) -> float:
+    """Hockey-stick divergence of product noise, from the law of its privacy loss."""
+    law, atoms = DiscreteGaussian(sigma2), {0.0: 1.0}
+    y = np.arange(-math.ceil(12 * math.sqrt(sigma2)) - 2, math.ceil(12 * math.sqrt(sigma2)) + 3)
+    for shift in shifts:
+        loss = (2 * shift * y + shift * shift) / (2 * float(sigma2))
+        combined: dict[float, float] = {}
+        for (old, mass), (new, p) in itertools.product(atoms.items(), zip(loss, law.pmf(y), strict=True)):
+            key = round(old + float(new), 9)
+            combined[key] = combined.get(key, 0.0) + mass * float(p)
+        atoms = combined
+    return sum(mass * -math.expm1(eps - loss) for loss, mass in atoms.items() if loss > eps)
+
+
+@pytest.mark.parametrize("eps", [0, 0.5, 1, 3])
+@pytest.mark.parametrize("shifts", [(1,), (1, 1), (2,), (1, 1, 1), (3,), (2, 1)])
+def test_delta_of_whole_vectors_is_never_below_the_enumerated_one(shifts, eps):
+    m, square = nz.Gaussian(2, grid=1), sum(k * k for k in shifts)
+    moved = Sensitivity(sum(shifts), square, max(shifts), len(shifts), neighbours=nz.Neighbours.ADD_REMOVE)
+    truth = enumerated_delta(Fraction(4), shifts, eps)
+    assert m.delta(eps, moved) >= truth * (1 - 1e-9)
+    if len(shifts) == 1:
+        assert m.delta(eps, moved) == pytest.approx(truth, rel=1e-6), "for one whole number delta is exact"
+
+
+def test_an_unlabelled_distance_is_not_taken_for_a_single_number():
+    m = nz.Gaussian(2, grid=1)
+    one = Sensitivity(2, 4, 2, 1, neighbours=nz.Neighbours.ADD_REMOVE)
+    assert m.delta(1, 2) > m.delta(1, one)
+
+
+def test_the_discrete_curve_lies_above_the_analytic_one():
+    assert nz.Gaussian(4, grid=1).delta("1/2") == pytest.approx(0.002752923676329225, rel=1e-8)
+    assert gaussian_delta(Fraction(1, 4), Fraction(1, 2)) == pytest.approx(0.002708880218318193, rel=1e-12)
+
+
+def test_a_fine_grid_follows_the_analytic_curve_from_above():
+    analytic = gaussian_delta(Fraction(1, 4), Fraction(1))
+    assert analytic < nz.Gaussian(4).delta(1) < analytic * (1 + 1e-6)
+
+
+def test_a_coarse_grid_falls_back_on_zcdp():
+    m = nz.Gaussian(1, grid="1/2")
+    assert m.delta(6) == zcdp_delta(m.guarantee(1).rho, Fraction(6))
+
+
+@pytest.mark.parametrize(
+    ("eps", "delta", "sigma"),
+    [
+        ("0.1", "1e-5", 30.74956613197745),
+        (1, "1e-6", 4.224679),
+        (8, "1e-6", 0.652935),
+        ("0.01", "1e-10", 501.29213292600076),
+    ],
+)
+def test_calibration_is_analytic_and_rounds_up(eps, delta, sigma):
+    m = nz.calibrate(nz.Gaussian, nz.Approx(eps, delta), sensitivity=1)
+    assert Fraction(m.delta(eps)) <= Fraction(delta)
+    assert sigma * (1 - 1e-6) <= float(m.sigma) <= sigma * (1 + 2e-6)
+
+
+@given(st.fractions("1/10", 5), st.integers(2, 12), st.fractions("1/100", 100))
+def test_calibration_keeps_its_promise_and_wastes_little(eps, digits, size):
+    promise = nz.Approx(eps, Fraction(1, 10**digits))
+    for grid in (None, 1):
+        m = nz.calibrate(nz.Gaussian, promise, sensitivity=size, grid=grid)
+        assert Fraction(m.delta(eps, size)) <= promise.delta0
+        assert Fraction(nz.Gaussian(m.sigma * 999 / 1000, grid=m.grid).delta(eps, size)) > promise.delta0
+
+
+def test_zcdp_calibration_is_exact():
+    m = nz.calibrate(nz.Gaussian, nz.ZCDP("1/8"), sensitivity=3, grid=1)
+    assert m.sigma == 6
+    assert m.guarantee(3).rho == Fraction(1, 8)
+
+
+def test_epsilon_inverts_delta():
+    m = nz.Gaussian(3)
+    eps = m.epsilon("1e-6")
+    assert Fraction(m.delta(eps)) <= Fraction("1e-6") < Fraction(m.delta(eps * (1 - 1e-9)))
+
+
+def test_no_pure_promise():
+    with pytest.raises(InputError, match="no pure guarantee"):
+        nz.calibrate(nz.Gaussian, nz.Pure(1))

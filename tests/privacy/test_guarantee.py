@@ -1,0 +1,150 @@
+"""Guarantees: exact numbers, basic composition, implication, groups and relations."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisette as nz
+from noisette.errors import InputError, PrivacyError
+from noisette.privacy.neighbours import Neighbours
+
+ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
+epsilons = st.fractions(0, 20, max_denominator=1000)
+deltas = st.fractions(0, "1/2", max_denominator=10**9)
+pures = st.builds(nz.Pure, epsilons)
+zcdps = st.builds(nz.ZCDP, epsilons)
+approxes = st.builds(nz.Approx, epsilons, st.fractions(0, "1/100", max_denominator=10**9))
+
+
+def test_tenths_are_exact():
+    assert nz.Pure(0.1) + nz.Pure("0.1") + nz.Pure("1/10") == nz.Pure("0.3") == nz.Pure("0.1") * 3
+    assert nz.Pure(0.1).eps == Fraction(1, 10)
+
+
+@given(st.one_of(pures, zcdps, approxes), st.integers(0, 20))
+def test_k_fold_is_repeated_addition(g, k):
+    total = type(g)(*[0] * (2 if isinstance(g, nz.Approx) else 1))
+    for _ in range(k):
+        total = total + g
+    assert g * k == k * g == total
+
+
+@given(st.lists(st.one_of(pures, zcdps), min_size=3, max_size=3))
+def test_addition_commutes_and_associates_within_a_kind(gs):
+    a, b, c = gs
+    assert a + b == b + a
+    if len({type(g) for g in gs}) == 1:
+        assert (a + b) + c == a + (b + c)
+
+
+@given(epsilons, epsilons)
+def test_pure_delta_is_the_randomized_response_curve(e0, e):
+    expected = max(0.0, (math.exp(float(e0)) - math.exp(float(e))) / (1 + math.exp(float(e0))))
+    got = nz.Pure(e0).delta(e)
+    assert got >= expected * (1 - 1e-12)
+    assert got == pytest.approx(expected, rel=1e-9, abs=1e-14)
+
+
+@given(epsilons, deltas, deltas)
+def test_epsilon_inverts_delta_and_rounds_up(e0, d0, d):
+    g = nz.Approx(e0, d0)
+    eps = g.epsilon(d)
+    if d < d0:
+        assert eps == math.inf
+    else:
+        assert Fraction(g.delta(Fraction(eps))) <= d + Fraction(1, 10**15)
+
+
+@pytest.mark.parametrize(
+    ("rho", "delta", "epsilon"),
+    [("0.005", "1e-6", 0.4299414688369493), ("0.1", "1e-10", 2.8818280091742423), ("1", "1e-10", 10.03434358134763)],
+)
+def test_zcdp_conversion_is_the_best_known(rho, delta, epsilon):
+    got = nz.ZCDP(rho).epsilon(delta)
+    assert epsilon * (1 - 1e-10) <= got <= epsilon * (1 + 1e-7)
+
+
+@given(st.fractions("1/1000", 5), st.fractions("1/10", 20))
+def test_zcdp_delta_and_epsilon_agree_and_never_undercut_a_gaussian(rho, e):
+    from noisette.exact.rational import sqrt_down
+    from noisette.privacy.convert import gaussian_delta
+
+    delta = nz.ZCDP(rho).delta(e)
+    assert delta >= gaussian_delta(sqrt_down(2 * rho), e) * (1 - 1e-9)
+    if 1e-250 < delta < 0.1:
+        assert nz.ZCDP(rho).epsilon(Fraction(delta)) == pytest.approx(float(e), rel=1e-5)
+
+
+@given(pures, pures)
+def test_implication_of_pure_guarantees_is_the_order_of_epsilons(a, b):
+    assert (a <= b) == (a.eps <= b.eps)
+
+
+def test_implications_across_kinds():
+    assert nz.Pure(1) <= nz.Approx(1, 0)
+    assert nz.Pure(1) <= nz.ZCDP("1/2")
+    assert not nz.Pure("1.0001") <= nz.ZCDP("1/2")
+    assert not nz.ZCDP("0.1") <= nz.Pure(10)
+    assert nz.ZCDP("0.1") <= nz.Approx("2.142", "1e-6")
+    assert not nz.ZCDP("0.1") <= nz.Approx("2.141", "1e-6")
+    assert nz.Pure("1.000001") <= nz.Approx(1, "1e-6")  # a little delta buys a little epsilon
+    assert not nz.Pure("1.00001") <= nz.Approx(1, "1e-6")
+    assert not nz.Approx(1, "1e-6") <= nz.ZCDP(100)
+
+
+def test_mixed_sums():
+    assert nz.Pure(1) + nz.ZCDP("1/2") == nz.ZCDP(1)
+    with pytest.raises(PrivacyError, match="zCDP part"):
+        nz.Approx(1, "1e-6") + nz.ZCDP(1)
+    with pytest.raises(PrivacyError, match="deltas add up"):
+        nz.Approx(1, "0.6") + nz.Approx(1, "0.6")
+
+
+def test_groups():
+    assert nz.Pure("1/2").group(3) == nz.Pure("3/2")
+    assert nz.ZCDP("1/2").group(3) == nz.ZCDP("9/2")
+    pair = nz.Approx("0.5", "1e-6").group(3)
+    assert pair.eps == Fraction(3, 2)
+    assert 5.3670030991591735e-06 <= float(pair.delta0) * (1 + 1e-15) <= 5.36700309916e-06
+
+
+def test_relations_do_not_mix():
+    a, r = nz.Pure(1, neighbours=ADD_REMOVE), nz.Pure(1, neighbours=REPLACE)
+    with pytest.raises(PrivacyError, match="add/remove"):
+        a + r
+    with pytest.raises(PrivacyError, match="add/remove"):
+        a <= r  # noqa: B015
+    assert (a + nz.Pure(1)).neighbours is ADD_REMOVE
+    assert a.under(REPLACE) == nz.Pure(2, neighbours=REPLACE)
+    assert nz.ZCDP(1, neighbours=ADD_REMOVE).under(REPLACE) == nz.ZCDP(4, neighbours=REPLACE)
+    with pytest.raises(PrivacyError, match="says nothing"):
+        r.under(ADD_REMOVE)
+
+
+@pytest.mark.parametrize("bad", [-1, math.nan, math.inf, True, "1e400", "1e999999999", "", "one", None, 10**7, [1]])
+def test_bad_epsilons_get_one_sentence(bad):
+    with pytest.raises(InputError) as error:
+        nz.Pure(bad)
+    assert str(error.value).endswith(".")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("bad", [-1, 1, 2, math.nan, True, "1e400"])
+def test_bad_deltas_get_one_sentence(bad):
+    with pytest.raises(InputError, match="delta"):
+        nz.Approx(1, bad)
+
+
+@pytest.mark.parametrize("k", [-1, 1.5, True, "3"])
+def test_bad_multiples_are_refused(k):
+    with pytest.raises(InputError, match="whole number"):
+        nz.Pure(1) * k
+
+
+def test_guarantees_print_for_people_and_for_python():
+    assert str(nz.Approx("1/2", "1e-6", neighbours=REPLACE)) == "(0.5, 1e-06)-DP under replace"
+    assert str(nz.Pure("1/3")) == "0.333333…-DP"
+    assert eval(repr(nz.Approx("1/3", "1e-6")), vars(nz)) == nz.Approx("1/3", "1e-6")

@@ -1,0 +1,131 @@
+"""The numbers to hit, where the shared list is found beside the project; what later releases answer is left out by name."""
+
+import json
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import noisette as nz
+from noisette.laws import DiscreteGaussian, DiscreteLaplace
+from noisette.privacy.convert import gaussian_delta
+
+LIST = Path(__file__).parents[2] / "shared" / "check_values.json"
+VALUES = {v["name"]: v for v in json.loads(LIST.read_text())} if LIST.exists() else {}
+
+
+def number(text: Any) -> Fraction:
+    """Read '1e-6', 0.1, 'ln2' (as the nearest float)."""
+    if isinstance(text, str) and text.startswith("ln"):
+        return Fraction(math.log(int(text.removeprefix("ln"))))
+    return Fraction(str(text))
+
+
+def geometric(i: dict[str, Any]) -> nz.Geometric:
+    return nz.Geometric(1 / number(i["epsilon"]))
+
+
+def analytic_sigma(i: dict[str, Any]) -> float:
+    promise = nz.Approx(i["epsilon"], i["delta"])
+    return float(nz.calibrate(nz.Gaussian, promise, sensitivity=i["l2_sensitivity"]).sigma)
+
+
+def kfold_gaussian(i: dict[str, Any]) -> float:
+    k = nz.sensitivity.Sensitivity(i["k"], i["k"], 1, i["k"], neighbours=nz.Neighbours.ADD_REMOVE)
+    return nz.Gaussian(i["sigma"]).epsilon(i["delta"], k)
+
+
+def truncated(i: dict[str, Any]) -> dict[str, float]:
+    m = nz.TruncatedGeometric(1 / number(i["epsilon"]), high=i["n"])
+    pairs = [(0, 0), (0, 3), (10, 3), (3, 3), (10, 10)]
+    return {f"P(out={y}|true={x})": float(m.pmf(y, x)) for y, x in pairs}
+
+
+def clamped_bias(i: dict[str, Any]) -> float:
+    z = np.arange(1, 2000)
+    return float(np.sum(z * geometric(i).pmf(z, 0)))
+
+
+def zcdp(i: dict[str, Any]) -> dict[str, float]:
+    return {"canonne2020_optimised": nz.ZCDP(i["rho"]).epsilon(i["delta"])}
+
+
+def group(i: dict[str, Any]) -> dict[str, float]:
+    together = nz.Approx(i["epsilon"], i["delta"]).group(i["k"])
+    return {"epsilon": float(together.eps), "delta": float(together.delta0)}
+
+
+def grr(i: dict[str, Any]) -> float:
+    return nz.RandomizedResponse(i["epsilon"], categories=i["domain"]).variance(i["n"], share=i["f"])
+
+
+ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    r"analytic_gaussian_sigma_.*": analytic_sigma,
+    r"gaussian_delta_.*": lambda i: gaussian_delta(1 / number(i["sigma"]), number(i["epsilon"])),
+    r"kfold_gaussian_eps_.*": kfold_gaussian,
+    r"continuous_gaussian_delta_.*": lambda i: gaussian_delta(
+        1 / Fraction(math.isqrt(int(i["sigma_squared"]))), number(i["epsilon"])
+    ),
+    r"discrete_gaussian_delta_.*": lambda i: nz.Gaussian(math.isqrt(int(i["sigma_squared"])), grid=1).delta(
+        i["epsilon"]
+    ),
+    r"discrete_gaussian_variance_.*": lambda i: DiscreteGaussian(i["sigma_squared"]).variance(),
+    r"discrete_gaussian_pmf0_.*": lambda i: float(DiscreteGaussian(i["sigma_squared"]).pmf(0)),
+    r"discrete_gaussian_rho_.*": lambda i: float(
+        nz.Gaussian(math.isqrt(int(i["sigma_squared"])), grid=1).guarantee(i["sensitivity"]).rho
+    ),
+    r"geometric_pmf_.*": lambda i: [float(geometric(i).pmf(k, 0)) for k in i["k"]],
+    r"geometric_variance_.*": lambda i: geometric(i).variance(),
+    r"geometric_tail_ge5_.*": lambda i: float(1 - DiscreteLaplace(1 / number(i["epsilon"])).cdf(4)),
+    r"truncated_geometric_.*": truncated,
+    r"clamped_count_bias_.*": clamped_bias,
+    r"laplace_95pct_halfwidth_b1": lambda i: nz.Laplace(i["scale"]).interval(0.95),
+    r"randomized_response_p_.*": lambda i: nz.RandomizedResponse(i["epsilon"]).keep,
+    r"grr_var_.*": grr,
+    r"zcdp_to_dp_.*": zcdp,
+    r"zcdp_of_pure_dp": lambda i: float((nz.Pure(i["epsilon"]) + nz.ZCDP(0)).rho),
+    r"group_privacy_approx": group,
+    r"float_ledger_trap_.*": lambda i: {
+        "exact_remaining": float(number(i["budget"]) - sum((nz.Pure(c).eps for c in i["charges"]), Fraction(0)))
+    },
+}
+
+NEVER_BELOW = {"analytic_gaussian_sigma", "kfold_gaussian_eps", "gaussian_delta", "zcdp_to_dp"}
+
+
+def answer_for(name: str) -> Callable[[dict[str, Any]], Any] | None:
+    return next((f for pattern, f in ANSWERS.items() if re.fullmatch(pattern, name)), None)
+
+
+KNOWN = [name for name in VALUES if answer_for(name)]
+
+
+def as_dict(value: Any) -> dict[Any, float]:
+    if isinstance(value, dict):
+        return value
+    return dict(enumerate(value)) if isinstance(value, list) else {None: value}
+
+
+@pytest.mark.skipif(not VALUES, reason="the shared list of check values does not lie beside the project")
+def test_the_list_is_used():
+    assert len(KNOWN) >= 60, "fewer check values are recognised than this release answers"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_check_value(name):
+    value = VALUES[name]
+    answer = answer_for(name)
+    assert answer is not None
+    given, expected = as_dict(answer(value["inputs"])), as_dict(value["expected"])
+    tolerance = value["tolerance"]
+    for key, got in given.items():
+        # A lattice of 2^-30 of the sensitivity stands behind "never below": it may cost a relative 1e-6, no more.
+        relative = max(tolerance["rel"], 1e-6 if name.split("_eps")[0] in NEVER_BELOW or "gauss" in name else 1e-9)
+        assert math.isclose(got, expected[key], rel_tol=relative, abs_tol=tolerance["abs"] + 1e-15), (key, got)
+        if any(name.startswith(prefix) for prefix in NEVER_BELOW):
+            assert got >= expected[key] * (1 - 1e-14)
