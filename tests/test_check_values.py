@@ -1,4 +1,4 @@
-"""The numbers to hit, where the shared list is found beside the project; what later releases answer is left out by name."""
+"""The numbers to hit, where the shared list is found beside the project; those of later releases are left out."""
 
 import json
 import math

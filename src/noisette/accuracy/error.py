@@ -143,7 +143,7 @@ def chance_above(m: Mechanism, error: float, answers: int | None = None) -> floa
     """Return P(some error > `error`) among `answers` numbers: what `largest_error` inverts.
 
     >>> round(chance_above(Laplace(1), 3), 6), round(chance_above(Laplace(1), 3, 10), 6)
-    (0.049787, 0.399924)
+    (0.049787, 0.39992)
     """
     number = _answers(m, answers)
     law = error_law(m, answers=number)

@@ -41,7 +41,7 @@ def epsilon_for(
     >>> epsilon_for(Laplace, error=10)                         # ln(20) / 10
     0.299573228
     >>> epsilon_for(Geometric, error=10), epsilon_for(Gaussian, error=10, delta="1e-6")
-    (0.285319258, 0.843752573)
+    (0.284348513, 0.816180577)
     """
     holds = _promise(mechanism, error, level, sensitivity, answers, options, lambda e: _guarantee(e, delta))
     if mechanism is not Gaussian or delta is None:
@@ -59,7 +59,7 @@ def rho_for(
     For one answer it is about (Delta z / error)^2 / 2, z the normal quantile of (1 + level)/2.
 
     >>> rho_for(error=10)                                      # (1.959964 / 10)^2 / 2
-    0.019207294
+    0.0192072942
     """
     return _smallest(_promise(Gaussian, error, level, sensitivity, answers, options, ZCDP), "rho")
 

@@ -35,7 +35,7 @@ class Clamped:
 
     A true value u above the low end errs by more than t on that side only if t < u; the middle errs most.
 
-    >>> round(Clamped(DiscreteLaplace(1), 4).mean_absolute(), 6), Clamped(DiscreteLaplace(1), 4).tail(4)
+    >>> round(Clamped(DiscreteLaplace(1), 4).mean_absolute(), 6), float(Clamped(DiscreteLaplace(1), 4).tail(4))
     (0.735759, 0.0)
     """
 
@@ -122,7 +122,7 @@ def _tail(norm: float, d: int, x: float) -> float:
 
 
 def _largest_tail(norm: float, d: int, x: float) -> float:
-    """P(max_i |Z_i| > x) for the same noise; for l∞ the largest is Gamma(d).   [Hardt-Talwar 2010, Steinke-Ullman 2017]"""
+    """P(max_i |Z_i| > x) for the same noise; for l∞ the largest is Gamma(d).   [Hardt-Talwar 2010]"""
     from scipy.special import gammaincc
 
     if norm == math.inf:

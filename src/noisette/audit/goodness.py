@@ -20,7 +20,7 @@ __all__ = ["ALPHA", "Cells", "fit", "p_value"]
 
 ALPHA = 1e-9
 _MOST_CELLS = 64
-_LEAST_EXPECTED = 30
+_LEAST_EXPECTED = 50
 
 Floats = NDArray[np.float64]
 Cells = tuple[Callable[[Any], NDArray[np.int64]], Floats]
@@ -28,15 +28,21 @@ Cells = tuple[Callable[[Any], NDArray[np.int64]], Floats]
 
 
 def p_value(counts: Any, chances: Any) -> float:
-    """Return the chi-square probability of counts at least this far from n times the chances.
+    """Return the probability of counts at least this far from n times the chances: exact for two cells, else chi-square.
 
     >>> p_value([500, 500], [0.5, 0.5]), p_value([700, 300], [0.5, 0.5]) < 1e-30
     (1.0, True)
     """
-    from scipy.special import chdtrc
+    from scipy.special import bdtr, bdtrc, chdtrc
 
-    observed, expected = np.asarray(counts, float), np.sum(counts) * np.asarray(chances, float)
-    return float(chdtrc(len(observed) - 1, np.sum((observed - expected) ** 2 / expected))) if len(observed) > 1 else 1.0
+    observed, n = np.asarray(counts, float), int(np.sum(counts))
+    if len(observed) == 1:
+        return 1.0
+    if len(observed) == 2:
+        k, chance = int(observed[1]), float(np.asarray(chances)[1])
+        return min(1.0, 2 * min(float(bdtr(k, n, chance)), float(bdtrc(k - 1, n, chance)) if k else 1.0))
+    expected = n * np.asarray(chances, float)
+    return float(chdtrc(len(observed) - 1, np.sum((observed - expected) ** 2 / expected)))
 
 
 def _pooled(chances: Floats, least: float) -> NDArray[np.int64]:

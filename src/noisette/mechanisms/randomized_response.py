@@ -53,7 +53,8 @@ class RandomizedResponse:
     ) -> "RandomizedResponse":
         """Return the response that keeps the guarantee for people who answer `sensitivity` times."""
         agreed(guarantee, sensitivity)
-        return cls(pure_epsilon(guarantee) / cls._answers(sensitivity)[0], categories=categories)
+        reports, _ = cls._answers(sensitivity)
+        return cls(pure_epsilon(guarantee) / whole(reports, "sensitivity"), categories=categories)
 
     @staticmethod
     def _answers(distance: Distance) -> tuple[int, Neighbours]:

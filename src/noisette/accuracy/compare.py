@@ -1,0 +1,217 @@
+"""Which mechanism errs least on a workload, at one guarantee."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from noisette.accuracy.error import error_law, largest_error
+from noisette.accuracy.table import as_html, as_text
+from noisette.errors import InputError
+from noisette.exact.number import Number, positive, whole
+from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, Mechanism, Staircase, calibrate
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Pure, sensitivity
+from noisette.privacy.sensitivity import Matrix, Sensitivity
+
+__all__ = ["Comparison", "Row", "compare"]
+
+Column: TypeAlias = Literal["largest", "half_width", "sd"]
+COLUMNS: dict[str, str] = {"sd": "sd", "half_width": "one answer ±", "largest": "all answers ±"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be released: a workload's sensitivity, its number of answers, the grid, the level of the errors."""
+
+    workload: Sensitivity
+    answers: int
+    grid: Fraction | None
+    level: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """One calibrated mechanism and its errors: of one answer (sd, half-width) and the largest of all."""
+
+    name: str
+    mechanism: Mechanism
+    sd: float
+    half_width: float
+    largest: float
+
+
+def _plain(kind: type[Mechanism]) -> Callable[[Task, Guarantee], Mechanism]:
+    return lambda task, promise: calibrate(kind, promise, sensitivity=task.workload, grid=task.grid)
+
+
+def _geometric(task: Task, promise: Guarantee) -> Mechanism:
+    if task.grid != 1:
+        raise InputError("For whole numbers only: pass grid=1 if the answers are.")
+    return calibrate(Geometric, promise, sensitivity=task.workload)
+
+
+def _laplace(task: Task, promise: Guarantee) -> Mechanism:
+    if task.grid == 1:
+        raise InputError("The geometric mechanism, where answers are whole numbers.")
+    return _plain(Laplace)(task, promise)
+
+
+def _ball(norm: float) -> Callable[[Task, Guarantee], Mechanism]:
+    def made(task: Task, promise: Guarantee) -> Mechanism:
+        if norm == 1:
+            raise InputError(f"The same law as {'Geometric' if task.grid == 1 else 'Laplace'}.")
+        if task.answers == 1:
+            raise InputError("The same law as in l1, since there is one answer.")
+        return calibrate(KNorm, promise, sensitivity=task.workload, norm=norm, dimension=task.answers, grid=task.grid)
+
+    return made
+
+
+KINDS: dict[str, Callable[[Task, Guarantee], Mechanism]] = {
+    "Geometric": _geometric,
+    "Laplace": _laplace,
+    "Gaussian": _plain(Gaussian),
+    "Staircase": _plain(Staircase),
+    "KNorm l1": _ball(1),
+    "KNorm l2": _ball(2),
+    "KNorm l∞": _ball(math.inf),
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Mechanisms ranked by their error at one guarantee, and those that do not apply, with the reason.
+
+    Print it, show it in a notebook, or draw it against epsilon with `noisette.plot.error(comparison)`.
+    """
+
+    task: Task
+    guarantee: Guarantee
+    by: Column
+    rows: tuple[Row, ...]
+    refused: tuple[tuple[str, str], ...]
+
+    @property
+    def best(self) -> Row:
+        """The row with the least error."""
+        return self.rows[0]
+
+    @property
+    def budget(self) -> Fraction:
+        """The guarantee's epsilon, or rho under zCDP."""
+        return self.guarantee.rho if isinstance(self.guarantee, ZCDP) else self.guarantee.eps
+
+    def curve(self, name: str, budgets: list[float]) -> list[float]:
+        """Return the ranking's error of one mechanism at other epsilons (or rhos); NaN where it refuses.
+
+        >>> c = compare(sensitivity.counts(20), 1, answers=20)
+        >>> [round(error, 2) for error in c.curve("KNorm l∞", [1, 2])]
+        [27.88, 13.94]
+        """
+        return [self._error(name, _at(self.guarantee, budget)) for budget in budgets]
+
+    def _error(self, name: str, promise: Guarantee) -> float:
+        try:
+            return _measure(KINDS[name](self.task, promise), self.task, self.by)
+        except InputError:
+            return math.nan
+
+    @property
+    def _cells(self) -> tuple[str, list[str], list[list[str]], list[str]]:
+        task = self.task
+        title = f"{task.answers:,} {'answers' if task.answers > 1 else 'answer'}, {self.guarantee}, errors at {100 * task.level:g} %"
+        rows = [[row.name, *(f"{getattr(row, column):,.4g}" for column in COLUMNS)] for row in self.rows]
+        return title, ["mechanism", *COLUMNS.values()], rows, [f"{name}: {why}" for name, why in self.refused]
+
+    def __str__(self) -> str:
+        return as_text(*self._cells)
+
+    def _repr_html_(self) -> str:
+        return as_html(*self._cells)
+
+
+def compare(
+    workload: Sensitivity | Matrix,
+    guarantee: Guarantee | Number,
+    *,
+    answers: int | None = None,
+    grid: Number | None = None,
+    level: float = 0.95,
+    by: Column = "largest",
+) -> Comparison:
+    """Rank the mechanisms for a workload by their error at a guarantee; nothing is released.
+
+    The workload is a `Sensitivity` with the number of answers, or a matrix (queries x cells of a histogram; neighbours
+    as the guarantee says, else add/remove). `grid=1` says that all answers are whole numbers. Rank `by` the largest
+    error of all answers, the half-width of one, or its sd.
+
+    Laplace noise grows with l1, Gaussian with l2, l∞-norm noise with linf and the number of answers; staircase noise
+    divides epsilon by l0.
+
+    >>> print(compare(sensitivity.counts(20), Approx(1, "1e-6"), answers=20))
+    20 answers, (1, 1e-06)-DP, errors at 95 %
+    mechanism     sd  one answer ±  all answers ±
+    KNorm l∞   12.41         22.02          27.88
+    Gaussian   18.89         37.03          56.98
+    KNorm l2   20.49         40.59          65.97
+    Staircase  28.28         59.91          119.3
+    Laplace    28.28         59.91          119.3
+    Geometric: For whole numbers only: pass grid=1 if the answers are.
+    KNorm l1: The same law as Laplace.
+    """
+    promise = guarantee if isinstance(guarantee, Pure | Approx | ZCDP) else Pure(guarantee)
+    task = _task(workload, promise, answers, grid, level)
+    if by not in COLUMNS:
+        raise InputError(f"by must be one of {', '.join(COLUMNS)}.")
+    rows, refused = [], []
+    for name, make in KINDS.items():
+        try:
+            rows.append(_row(name, make(task, promise), task))
+        except InputError as reason:
+            refused.append((name, str(reason)))
+    if not rows:
+        raise InputError(f"No mechanism keeps this guarantee for this workload: {refused[0][1]}")
+    return Comparison(task, promise, by, tuple(sorted(rows, key=lambda row: float(getattr(row, by)))), tuple(refused))
+
+
+def _task(workload: Any, promise: Guarantee, answers: int | None, grid: Number | None, level: float) -> Task:
+    if isinstance(workload, Sensitivity):
+        if answers is None:
+            raise InputError("A sensitivity does not say how many answers there are: pass answers=….")
+        moves, number = workload, whole(answers, "answers")
+    else:
+        moves = sensitivity.workload(workload, neighbours=promise.neighbours or Neighbours.ADD_REMOVE)
+        number = len(workload)
+        if answers not in (None, number):
+            raise InputError("A matrix has one answer for each row: leave `answers` out.")
+    if moves.l0 > number:
+        moves = Sensitivity(moves.l1, moves.l2_squared, moves.linf, number, neighbours=moves.neighbours)
+    if not 0 < level < 1:
+        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    return Task(moves, number, None if grid is None else positive(grid, "grid"), level)
+
+
+def _row(name: str, m: Mechanism, task: Task) -> Row:
+    return Row(name, m, *(_measure(m, task, column) for column in COLUMNS))
+
+
+def _measure(m: Mechanism, task: Task, column: str) -> float:
+    match column:
+        case "sd":
+            return math.sqrt(m.variance())
+        case "half_width":
+            return error_law(m, answers=task.answers).half_width(task.level)
+        case _:
+            return largest_error(m, task.answers, level=task.level)
+
+
+def _at(guarantee: Guarantee, budget: float) -> Guarantee:
+    """The same guarantee with another epsilon (or rho)."""
+    match guarantee:
+        case Pure():
+            return Pure(budget, neighbours=guarantee.neighbours)
+        case Approx():
+            return Approx(budget, guarantee.delta0, neighbours=guarantee.neighbours)
+        case ZCDP():
+            return ZCDP(budget, neighbours=guarantee.neighbours)

@@ -1,0 +1,1 @@
+"""The contract's checks, each a function (mechanism, effort) -> Finding, by theme."""

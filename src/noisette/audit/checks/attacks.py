@@ -1,0 +1,66 @@
+"""Does an attacker who sees only releases prove more than the mechanism states? Statistical, from outside.
+
+An honest mechanism fails one of these with probability at most 1e-9.
+"""
+
+import math
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from noisette.audit import subject
+from noisette.audit.finding import Effort, Finding, found, not_applicable
+from noisette.audit.floating import floating_point_epsilon
+from noisette.audit.goodness import ALPHA
+from noisette.audit.sampled import epsilon_lower_bound
+from noisette.audit.subject import Subject
+from noisette.privacy import Pure
+
+__all__ = ["black_box", "floating_point"]
+
+_DELTA = 0.001  # at which attacks on mechanisms without a pure guarantee are judged
+_SENTENCES = "No attack proves more than is stated.", "An attack proves a larger epsilon than is stated."
+
+
+def stated(m: Subject, distance: Any) -> tuple[float, float]:
+    """Return an (epsilon, delta) that the mechanism states for a distance."""
+    promise = m.guarantee(distance)
+    if isinstance(promise, Pure):
+        return float(promise.eps), 0.0
+    return (m if hasattr(m, "delta") else promise).epsilon(_DELTA, *([distance] if hasattr(m, "delta") else [])), _DELTA
+
+
+def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:
+    """Return a pair that an attacker would choose: about as far apart as the noise is wide."""
+    if subject.is_vector(m) or subject.is_whole(m):
+        x, x_prime, distance = min(m.pairs(), key=lambda pair: pair[2])
+        return subject.plain(m, x), subject.plain(m, x_prime), Fraction(distance)
+    apart = Fraction(2) ** math.floor(math.log2(m.interval(0.5)))
+    return 0.0, float(apart), apart
+
+
+def black_box(m: Subject, effort: Effort) -> Finding:
+    """Sampled releases of two neighbours do not prove a larger epsilon."""
+    x, x_prime, distance = neighbours(m)
+    epsilon, delta = stated(m, distance)
+    runs = min(subject.array_size(m, effort), 2**19)
+    batch = partial(subject.many, m)
+    bound = epsilon_lower_bound(m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=batch)
+    return found("black box", bound, epsilon, _SENTENCES)
+
+
+def floating_point(m: Subject, effort: Effort) -> Finding:
+    """The bits of released floats do not either, on the grid that the mechanism chooses by itself."""
+    if subject.is_whole(m):
+        return not_applicable("floating point", "It releases whole numbers.")
+    m = subject.on_default_grid(m)
+    apart = Fraction(2) ** (math.floor(math.log2(m.interval(0.5))) - 2)
+    epsilon, delta = stated(m, apart)
+    x, x_prime = subject.origin(m), float(apart)
+    if subject.is_vector(m):
+        x_prime = [x_prime, *x[1:]]
+    runs = effort.vector if subject.is_vector(m) else min(2**15, effort.array)
+    bound = floating_point_epsilon(
+        m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=partial(subject.many, m)
+    )
+    return found("floating point", bound, epsilon, _SENTENCES)

@@ -1,0 +1,130 @@
+"""Is the stated guarantee true, and is it no larger than it must be? Exact, by enumeration.
+
+Probabilities are floats that are good to about 1e-12: `ROUNDING` is what a comparison of deltas forgives.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from noisette.audit import subject
+from noisette.audit.divergence import Floats, hockey_stick, largest_loss, laws_of, renyi
+from noisette.audit.finding import Effort, Finding, found, not_applicable
+from noisette.audit.subject import Subject
+from noisette.mechanisms.mechanism import lattice_point, slack
+from noisette.privacy import ZCDP, Guarantee, Neighbours, Pure
+from noisette.privacy.sensitivity import Sensitivity
+
+__all__ = ["bounded_loss", "delta_curve", "private", "sums_to_one", "tight"]
+
+ROUNDING = 1e-12
+CLOSE = 1e-6
+
+Compared = tuple[float, float]
+"""(measured, allowed)"""
+
+
+def sums_to_one(m: Subject, _: Effort) -> Finding:
+    """The probabilities of the support sum to one, for each answer of `pairs()`."""
+    answers = [x for pair in m.pairs() for x in pair[:2]]
+    gap = max(abs(1 - math.fsum(np.ravel(m.pmf(m.support(x), x)))) for x in answers)
+    sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
+    return found("sums to one", gap, ROUNDING, sentences)
+
+
+def _worst(compared: list[Compared]) -> Compared:
+    return max(compared, key=lambda c: c[0] - c[1])
+
+
+def _promised(m: Subject) -> Iterator[tuple[Any, Any, Fraction, Guarantee, Floats, Floats]]:
+    """Each pair with what is promised for it and its two laws; for zCDP with room for Rényi orders up to three."""
+    for x, x_prime, distance in m.pairs():
+        promise = m.guarantee(distance)
+        wide = isinstance(promise, ZCDP)
+        also = (2 * x - x_prime, 2 * x_prime - x) if wide else ()
+        yield x, x_prime, distance, promise, *laws_of(m, x, x_prime, also=also)
+
+
+def epsilons(promise: Guarantee) -> list[float]:
+    """Return epsilons at which a promise says something different each time."""
+    match promise:
+        case ZCDP():
+            root = math.sqrt(promise.rho)
+            return [0.0, root, float(promise.rho) + root, float(promise.rho) + 4 * root]
+        case _:
+            return [0.0, float(promise.eps) / 2, float(promise.eps), 2 * float(promise.eps)]
+
+
+def private(m: Subject, _: Effort) -> Finding:
+    """The hockey-stick divergence of every pair stays below the stated delta(epsilon)."""
+    compared = [
+        (hockey_stick(P, Q, e), promise.delta(e) + ROUNDING)
+        for *_, promise, P, Q in _promised(m)
+        for e in epsilons(promise)
+    ]
+    sentences = "Every worst pair keeps the stated delta(epsilon).", "A pair of neighbours breaks the stated guarantee."
+    return found("private", *_worst(compared), sentences)
+
+
+def _loss(promise: Guarantee, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
+    if isinstance(promise, ZCDP):
+        return max(renyi(P, Q, a) / a for a in orders), float(promise.rho)
+    return largest_loss(P, Q), float(promise.eps)
+
+
+def bounded_loss(m: Subject, _: Effort) -> Finding:
+    """The privacy loss stays below epsilon; for zCDP the Rényi divergence of order a below rho a."""
+    losses = [_loss(promise, P, Q, (1.25, 1.5, 2, 3)) for *_, promise, P, Q in _promised(m)]
+    compared = [(measured, stated * (1 + 1e-9)) for measured, stated in losses]
+    sentences = "No output tells neighbours further apart than stated.", "Some outputs tell neighbours apart too well."
+    return found("loss", *_worst(compared), sentences)
+
+
+def _reached(m: Subject, x: Any, x_prime: Any, distance: Fraction) -> float:
+    """The part of `distance` + grid that rounding a vector can really reach with this pair (1 for single numbers)."""
+    if not subject.is_vector(m) or subject.is_whole(m):
+        return 1.0
+    moved = [lattice_point(a, m.step) - lattice_point(b, m.step) for a, b in zip(x, x_prime, strict=True)]
+    return float(np.linalg.norm(moved, ord=m.norm) * float(m.step) / float(distance + slack(m.grid)))
+
+
+def tight(m: Subject, _: Effort) -> Finding:
+    """The stated epsilon (or rho, at a whole Rényi order) is reached by every pair: no smaller one would be true.
+
+    Rounding vectors may cost less than the one grid that is charged for it; they must reach what their pair moves.
+    """
+    compared = []
+    for x, x_prime, distance, promise, P, Q in _promised(m):
+        measured, stated = _loss(promise, P, Q, (2, 3))
+        compared.append((measured, stated * _reached(m, x, x_prime, distance) * (1 - CLOSE)))
+    measured, least = min(compared, key=lambda c: c[0] - c[1])
+    sentences = "The stated guarantee is tight.", "The stated guarantee is larger than any pair shows."
+    return found("tight", measured, least, sentences, least=True)
+
+
+def _alone(distance: Fraction) -> Sensitivity:
+    """One number moves by the distance, no other moves; the relation does not matter."""
+    return Sensitivity(distance, distance**2, distance, 1, neighbours=Neighbours.REPLACE)
+
+
+def delta_curve(m: Subject, _: Effort) -> Finding:
+    """The mechanism's own delta(epsilon) is true, and for single whole numbers exact to a relative 1e-6."""
+    if not hasattr(m, "delta"):
+        return not_applicable("delta curve", "It states no delta curve of its own.")
+    gaps = [0.0]
+    for *_, distance, promise, P, Q in _promised(m):
+        for e in epsilons(promise):
+            true, stated = hockey_stick(P, Q, e), m.delta(e, distance)
+            gaps.append((true - stated - ROUNDING) / max(stated, ROUNDING))
+            if subject.is_whole(m) and true > ROUNDING / CLOSE:
+                gaps.append(abs(m.delta(e, _alone(distance)) / true - 1))
+    sentences = "Its delta curve is right.", "Its delta curve is below the truth, or not exact where it should be."
+    return found("delta curve", max(gaps), CLOSE, sentences)
+
+
+def claims_pure(m: Subject) -> bool:
+    """Tell whether the mechanism promises a pure epsilon."""
+    return isinstance(m.guarantee(m.pairs()[0][2]), Pure)

@@ -1,0 +1,82 @@
+"""Calibration: every mechanism keeps what it is asked to promise, and hardly more."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import noisette as nz
+from noisette.errors import InputError, PrivacyError
+
+ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
+PURE = {
+    nz.Geometric: {},
+    nz.TruncatedGeometric: {"high": 10},
+    nz.Laplace: {},
+    nz.Staircase: {},
+    nz.KNorm: {"dimension": 3},
+    nz.RandomizedResponse: {},
+}
+epsilons = st.fractions("1/100", 20, max_denominator=1000)
+deltas = st.fractions("1/1000000", "1/10", max_denominator=10**6)
+guarantees = st.one_of(
+    st.builds(nz.Pure, epsilons), st.builds(nz.Approx, epsilons, deltas), st.builds(nz.ZCDP, epsilons)
+)
+
+
+@pytest.mark.parametrize("kind", PURE)
+@given(guarantee=guarantees, size=st.integers(1, 50))
+def test_what_is_asked_for_is_kept_and_not_wasted(kind, guarantee, size):
+    m = nz.calibrate(kind, guarantee, sensitivity=size, **PURE[kind])
+    assert m.guarantee(size) <= guarantee
+    stated = m.guarantee(size).eps
+    assert not nz.Pure(stated * Fraction(1001, 1000)) <= guarantee, "the promise should be used up"
+
+
+@pytest.mark.parametrize("kind", PURE)
+def test_a_bare_number_is_a_pure_epsilon(kind):
+    assert nz.calibrate(kind, "1/3", **PURE[kind]) == nz.calibrate(kind, nz.Pure("1/3"), **PURE[kind])
+
+
+def test_relations_must_agree():
+    promise = nz.Pure(1, neighbours=REPLACE)
+    with pytest.raises(PrivacyError, match="under add/remove"):
+        nz.calibrate(nz.Geometric, promise, sensitivity=nz.sensitivity.histogram())
+    m = nz.calibrate(nz.Geometric, promise, sensitivity=nz.sensitivity.histogram(neighbours=REPLACE))
+    assert m.scale == 2
+    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)) == promise
+
+
+def test_norms_are_read_off_the_sensitivity():
+    four = nz.sensitivity.counts(4)
+    assert nz.calibrate(nz.Geometric, nz.Pure(1), sensitivity=four).scale == 4
+    assert nz.calibrate(nz.Gaussian, nz.ZCDP("1/2"), sensitivity=four, grid=1).sigma == 2
+    assert nz.calibrate(nz.KNorm, nz.Pure(1), sensitivity=four, norm="inf", dimension=4, grid=1).scale == 1
+    assert nz.calibrate(nz.Staircase, nz.Pure(1), sensitivity=four).epsilon == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("guarantee", [nz.Pure(0), nz.ZCDP(0), nz.Approx(0, 0)])
+def test_no_budget_is_refused(guarantee):
+    with pytest.raises(InputError, match="above 0"):
+        nz.calibrate(nz.Geometric, guarantee)
+
+
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1e400", None])
+@pytest.mark.parametrize("kind", [*PURE, nz.Gaussian])
+def test_bad_sensitivities_and_epsilons_are_refused(kind, bad):
+    options = PURE.get(kind, {})
+    promise = nz.Pure(1) if kind in PURE else nz.ZCDP(1)
+    with pytest.raises(InputError) as error:
+        nz.calibrate(kind, promise, sensitivity=bad, **options)
+    assert str(error.value).count(".") >= 1
+    if kind in PURE:
+        with pytest.raises(InputError):
+            nz.calibrate(kind, bad, **options)
+
+
+def test_calibration_for_delta_uses_it():
+    """Epsilon grows to ln((e^eps + delta)/(1 - delta)): the tight curve of the geometric mechanism."""
+    m = nz.calibrate(nz.Geometric, nz.Approx(1, "0.1"))
+    assert 1 / float(m.scale) == pytest.approx(math.log((math.e + 0.1) / 0.9), rel=1e-12)
