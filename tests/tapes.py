@@ -19,7 +19,7 @@ Masses = dict[Hashable, Fraction]
 PMF = Callable[[Any], Fraction]
 
 
-class _Dropped(Exception):
+class _DroppedError(Exception):
     """The tape has become too unlikely to follow."""
 
 
@@ -46,7 +46,7 @@ class _Tape:
         self.numerator *= numerator
         self.denominator *= denominator
         if self.numerator * self.least.denominator < self.denominator * self.least.numerator:
-            raise _Dropped
+            raise _DroppedError
 
     def below(self, n: int) -> int:
         choice = self._choose(n)
@@ -78,7 +78,7 @@ def walk(
         try:
             value = attempt(*arguments, tape)
             masses[value] += tape.mass
-        except _Dropped:
+        except _DroppedError:
             dropped += tape.mass
         while path and path[-1][0] + 1 == path[-1][1]:
             path.pop()

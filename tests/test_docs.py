@@ -41,3 +41,10 @@ def test_the_readmes_numbers_are_true():
     assert m.interval(0.95) == 6.0
     assert repr(m.guarantee(1)) == "Pure('1/2')"
     assert "# 6.0: the error" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_gallery_is_up_to_date():
+    from noisette.audit.gallery import gallery
+
+    page = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
+    assert page == gallery(), "run python -m noisette.audit.gallery > docs/mechanisms.md"

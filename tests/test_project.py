@@ -36,7 +36,7 @@ LAYERS = {
     "__main__": 7,
 }
 
-PUBLIC_MODULES = {"exact", "laws", "privacy", "mechanisms", "accuracy", "audit", "errors", "sensitivity"}
+PUBLIC_MODULES = {"exact", "laws", "privacy", "mechanisms", "accuracy", "audit", "errors", "plot", "sensitivity"}
 HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "pandas"}
 
 # The backslashes keep this pattern from matching itself.

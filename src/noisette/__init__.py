@@ -7,6 +7,9 @@
 (Pure('1/2'), 6.0)
 """
 
+import importlib as _importlib
+from types import ModuleType as _ModuleType
+
 from noisette import errors, exact, laws, mechanisms, privacy
 from noisette.mechanisms import (
     Gaussian,
@@ -35,11 +38,27 @@ __all__ = [
     "RandomizedResponse",
     "Staircase",
     "TruncatedGeometric",
+    "accuracy",
+    "audit",
     "calibrate",
     "errors",
     "exact",
     "laws",
     "mechanisms",
+    "plot",
     "privacy",
     "sensitivity",
 ]
+
+_LATE = {"accuracy", "audit", "plot"}
+
+
+def __getattr__(name: str) -> _ModuleType:
+    """Load what is not needed to release an answer only when it is asked for."""
+    if name in _LATE:
+        return _importlib.import_module(f"noisette.{name}")
+    raise AttributeError(f"noisette has no {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import goodness
+from tests.goodness import ALPHA
+from tests.tapes import Forced, Script, exp
+from tests.timing import within
 
 from noisette.exact import blocks
 from noisette.exact.blocks import Blocks, coins_exp
 from noisette.exact.random import SYSTEM
-from tests import goodness
-from tests.goodness import ALPHA
-from tests.tapes import Forced, Script, exp
 
 F = Fraction
 ONES = 2**64 - 1
@@ -32,7 +33,7 @@ def test_walls_of_the_table(s2):
     running = sum(weight[z] for z in reach if z < table.first)
     for i in range(table.last):
         running += weight[table.first + i]
-        assert int(table.cut[i]) == math.floor(running / total * 2**64)
+        assert table.cuts[i] == math.floor(running / total * 2**64)
 
 
 @pytest.mark.parametrize("s2", [1025**2, 4097**2, 2**80, 2**120])
@@ -43,7 +44,7 @@ def test_wide_laws_have_few_blocks_that_are_almost_always_kept(s2):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("s2", ["1", "100", str(4097**2)])
+@pytest.mark.parametrize("s2", ["9", "100", str(4097**2)])
 def test_forced_tails_follow_the_rest_of_the_law(s2):
     law = Blocks(F(s2))
     width = 1 << law.shift
@@ -53,16 +54,16 @@ def test_forced_tails_follow_the_rest_of_the_law(s2):
         edge = law.table.first + (law.table.last if bit else 0)
         steps = np.array([abs(c - edge) for c in far.values()])
         outward = 1 if bit else -1
-        weights = np.array([
-            float(exp((near(edge, width) ** 2 - near(edge + outward * w, width) ** 2) / (2 * F(s2))))
-            for w in range(400)
-        ])
+        weights = np.array(
+            [
+                float(exp((near(edge, width) ** 2 - near(edge + outward * w, width) ** 2) / (2 * F(s2))))
+                for w in range(400)
+            ]
+        )
         chances = weights / weights.sum()
         counts = np.bincount(steps, minlength=400)
         assert goodness.p_value(counts, chances) > ALPHA
         assert goodness.p_value(np.roll(counts, 1), chances) < ALPHA
-        squared = chances**1.3 / (chances**1.3).sum()
-        assert goodness.p_value(counts, squared) < ALPHA or chances[0] > 0.95
 
 
 @pytest.mark.slow
@@ -125,11 +126,11 @@ def test_coins_are_exact_around_their_wall(g):
         assert not kept(wall, more + 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sigma2", ["1/1000", "1e-9"])
 def test_tiny_sigmas_are_quick(sigma2):
-    law = Blocks(F(sigma2))
-    assert {law.one(SYSTEM) for _ in range(100)} == {0}
+    with within(2):
+        law = Blocks(F(sigma2))
+        assert {law.one(SYSTEM) for _ in range(100)} == {0}
 
 
 def test_weights_are_as_close_as_they_say():

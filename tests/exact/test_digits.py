@@ -5,14 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
-from noisette.exact import digits
-from noisette.exact.digits import Digits
-from noisette.exact.random import SYSTEM
-from noisette.exact.table import TAIL_BITS
 from tests import goodness
 from tests.goodness import ALPHA
 from tests.tapes import Forced, Script, exp
+from tests.timing import within
+
+from noisette.exact import digits, samplers
+from noisette.exact.digits import Digits
+from noisette.exact.random import SYSTEM
+from noisette.exact.table import TAIL_BITS
 
 F = Fraction
 ONES = 2**64 - 1
@@ -25,33 +26,53 @@ def top_below(scale, shift):
     return lambda h: 1 - tail(h) if h > 0 else q * tail(h)
 
 
-@pytest.mark.parametrize("scale", ["1/3", "1", "24", "25", "1000", str(2**40)])
+@pytest.mark.parametrize("scale", ["1/3", "1", "40", "41", "1000", str(2**40)])
 def test_ties_of_the_top_digit_are_parted_by_the_law(scale):
     law = Digits(F(scale), two_sided=True)
     below = top_below(scale, law.shift)
     for h in {-3, -1, 0, 1, 2} & set(range(law.top.first + 2, law.top.first + law.top.last - 1)):
         scaled = math.floor(below(h) * 2**128)
         word, more = scaled >> 64, scaled & ONES
-        assert int(law.top.cut[h - 1 - law.top.first]) == word
+        assert law.top.cuts[h - 1 - law.top.first] == word
         for shift, value in ((-1, h - 1), (1, h)):
-            assert law.top.one(Script(word >> 48, word << 16 & ONES, more + shift)) == value
+            assert law.top.one(Script(word, more + shift)) == value
 
 
-@pytest.mark.parametrize("scale", [1000, 2**40, 2**60])
-def test_lower_digits_have_their_law(scale):
+@pytest.mark.parametrize("scale", [41, 1000, 2**20, 2**60])
+def test_the_middle_digit_has_its_law(scale):
     law = Digits(F(scale), two_sided=False)
-    for place, table in enumerate(reversed(law.lower)):
-        rate = F(256**place, scale)
-        whole = 1 - exp(-256 * rate)
-        walls = [math.floor((1 - exp(-rate * d)) / whole * 2**64) for d in range(1, 256)]
-        assert table.cut.tolist() == [*walls, ONES]
+    base, rate = 1 << law.middle_bits, F(1 << law.low_bits, scale)
+    whole = 1 - exp(-base * rate)
+    walls = [math.floor((1 - exp(-rate * d)) / whole * 2**64) for d in range(1, base)]
+    assert law.middle.cuts == [*walls, ONES]
+
+
+@pytest.mark.slow
+def test_low_places_have_their_law():
+    """The rejection is made frequent: a law whose low places reach as far as its scale."""
+    law = Digits(F(2**20), two_sided=False)
+    law.scale, law.low_bits, law.surely = F(100), 8, 0
+    places = np.empty(20_000, np.int64)
+    law._fill_low(places, SYSTEM)
+    weights = np.exp(-np.arange(256) / 100)
+    alone = [samplers.retry(law._attempt_low, SYSTEM) for _ in range(20_000)]
+    for drawn in (places, alone):
+        assert goodness.p_value(np.bincount(drawn, minlength=256), weights / weights.sum()) > ALPHA
+        assert goodness.p_value(np.bincount(drawn, minlength=256), np.full(256, 1 / 256)) < ALPHA
+
+
+@pytest.mark.parametrize("scale", [2**17, 10**9, 2**60])
+def test_low_places_are_kept_at_once_only_if_that_is_sure(scale):
+    law = Digits(F(scale), two_sided=True)
+    assert law.low_bits > 0
+    assert 1 - F(1, 100) < F(law.surely, 2**32) <= exp(-F((1 << law.low_bits) - 1, scale))
 
 
 @pytest.mark.parametrize("two_sided", [True, False])
-@pytest.mark.parametrize("scale", ["1/3", "1", "10", "24", "1000", str(2**60)])
+@pytest.mark.parametrize("scale", ["1/3", "1", "10", "40", "1000", str(2**60)])
 def test_tables_end_where_little_is_left(scale, two_sided):
     top = Digits(F(scale), two_sided=two_sided).top
-    ends = [ONES - int(top.cut[-2])] + [int(top.cut[0])] * two_sided
+    ends = [ONES - top.cuts[-2]] + [top.cuts[0]] * two_sided
     assert all(end <= 2 ** (64 - TAIL_BITS) for end in ends)
     assert (top.first == 0) != two_sided
 
@@ -87,7 +108,8 @@ def test_draws_beyond_int64_keep_all_their_digits():
     out = np.zeros(50, np.int64)
     far = law.fill(out, Forced(1))
     assert len(far) == 50
-    assert all(z & (2**law.shift - 1) == 2**law.shift - 1 for z in far.values())  # every lower digit was forced
+    middle = (1 << law.middle_bits) - 1
+    assert all(z >> law.low_bits & middle == middle for z in far.values())  # which was forced
     assert min(far.values()) >> law.shift >= law.top.last + law.top.first
     assert max(far.values()) > 2**63
 
@@ -107,9 +129,9 @@ def test_one_by_one_is_the_same_law(scale, two_sided):
 @pytest.mark.parametrize("scale", ["1/50", "1/5000", "1e-9"])
 def test_tiny_scales_are_quick(scale):
     """Their noise is zero but for a chance that no 64-bit word can show."""
-    law = Digits(F(scale), two_sided=True)
     out = np.ones(1000, np.int64)
-    far = law.fill(out, SYSTEM)
+    with within(2):
+        far = Digits(F(scale), two_sided=True).fill(out, SYSTEM)
     assert set(out.tolist()) | set(far.values()) == {0}
 
 

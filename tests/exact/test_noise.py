@@ -21,7 +21,7 @@ WIDE = INT64 | st.integers(-(2**80), 2**80)
 @example([(2**62, 2**62)])
 def test_added_is_exact(pairs):
     x = np.array([a for a, _ in pairs], np.int64)
-    total = noise.added(x, noise.gathered([b for _, b in pairs]))
+    total = noise.added(x, noise.gathered([b for _, b in pairs], len(pairs)))
     assert total.tolist() == [a + b for a, b in pairs]
 
 
@@ -43,13 +43,13 @@ def test_other_integer_types_are_added_exactly(dtype):
 def test_what_fits_stays_int64_and_what_does_not_becomes_python_integers():
     assert noise.added(np.array([MOST - 1]), np.array([1])).dtype == np.int64
     assert noise.added(np.array([MOST]), np.array([1])).dtype == object
-    assert noise.gathered([MOST, -MOST]).dtype == np.int64
-    assert noise.gathered([MOST + 1, 0]).dtype == object
+    assert noise.gathered([MOST, -MOST], (2, 1)).dtype == np.int64
+    assert noise.gathered([MOST + 1, 0], 2).dtype == object
 
 
 @given(st.lists(WIDE, max_size=6))
 def test_saturated_clamps(values):
-    clamped = noise.saturated(noise.gathered(values))
+    clamped = noise.saturated(noise.gathered(values, len(values)))
     assert clamped.dtype == np.int64
     assert clamped.tolist() == [max(-MOST, min(MOST, z)) for z in values]
 
@@ -62,7 +62,7 @@ def test_placed_sets_some_entries(values):
 
 @given(st.lists(WIDE))
 def test_reach(values):
-    assert noise.reach(noise.gathered(values)) == max(map(abs, values), default=0)
+    assert noise.reach(noise.gathered(values, len(values))) == max(map(abs, values), default=0)
 
 
 @pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1, 2 * CHUNK + 7])

@@ -11,11 +11,11 @@ from threading import Thread
 
 import numpy as np
 import pytest
+from tests.goodness import ALPHA, p_value
 
 import noisette
 from noisette.exact import random
 from noisette.exact.random import SYSTEM
-from tests.goodness import ALPHA, p_value
 
 COUNT = 4096
 

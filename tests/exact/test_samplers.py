@@ -7,12 +7,12 @@ import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
-
-from noisette.exact import samplers
-from noisette.exact.random import SYSTEM
 from tests import goodness, tapes
 from tests.goodness import ALPHA
 from tests.tapes import Script, exp, misfits, walk
+
+from noisette.exact import samplers
+from noisette.exact.random import SYSTEM
 
 F = Fraction
 

@@ -113,3 +113,19 @@ def test_both_theta_series_agree(v):
     mp = precision(120)
     direct = 1 + 2 * mp.fsum(mp.exp(-mp.mpf(n * n) / (2 * mp.mpf(v))) for n in range(1, 40))
     assert abs(_theta(mp.mpf(v), mp) - direct) < mp.mpf(2) ** -100
+
+
+def test_fine_lattices_follow_the_continuous_law():
+    """Squares of lattice points overflow int64 there; P(|Z_1| > x) of continuous l2 noise by quadrature instead."""
+    from scipy.integrate import quad
+    from scipy.special import betainc, gammaln
+
+    d, s = 20, 2**40
+
+    def beyond(r: float, x: float) -> float:
+        share = 0.0 if r <= x else 1 - betainc(0.5, (d - 1) / 2, (x / r) ** 2)
+        return share * math.exp((d - 1) * math.log(r) - r - gammaln(d))
+
+    for x in (1.0, 5.0, 9.0):
+        truth = quad(beyond, x, 120, args=(x,), epsabs=1e-13)[0]
+        assert NormBall(2, s, dimension=d).tail(int(x * s)) == pytest.approx(truth, rel=1e-6)

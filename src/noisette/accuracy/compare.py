@@ -1,33 +1,25 @@
 """Which mechanism errs least on a workload, at one guarantee."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from noisette.accuracy.candidates import KINDS, Task
 from noisette.accuracy.error import error_law, largest_error
 from noisette.accuracy.table import as_html, as_text
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
-from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, Mechanism, Staircase, calibrate
+from noisette.mechanisms import Mechanism
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Pure, sensitivity
-from noisette.privacy.sensitivity import Matrix, Sensitivity
+from noisette.privacy.columns import Matrix
+from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Comparison", "Row", "compare"]
 
+
 Column: TypeAlias = Literal["largest", "half_width", "sd"]
 COLUMNS: dict[str, str] = {"sd": "sd", "half_width": "one answer ±", "largest": "all answers ±"}
-
-
-@dataclass(frozen=True)
-class Task:
-    """What is to be released: a workload's sensitivity, its number of answers, the grid, the level of the errors."""
-
-    workload: Sensitivity
-    answers: int
-    grid: Fraction | None
-    level: float
 
 
 @dataclass(frozen=True)
@@ -39,44 +31,6 @@ class Row:
     sd: float
     half_width: float
     largest: float
-
-
-def _plain(kind: type[Mechanism]) -> Callable[[Task, Guarantee], Mechanism]:
-    return lambda task, promise: calibrate(kind, promise, sensitivity=task.workload, grid=task.grid)
-
-
-def _geometric(task: Task, promise: Guarantee) -> Mechanism:
-    if task.grid != 1:
-        raise InputError("For whole numbers only: pass grid=1 if the answers are.")
-    return calibrate(Geometric, promise, sensitivity=task.workload)
-
-
-def _laplace(task: Task, promise: Guarantee) -> Mechanism:
-    if task.grid == 1:
-        raise InputError("The geometric mechanism, where answers are whole numbers.")
-    return _plain(Laplace)(task, promise)
-
-
-def _ball(norm: float) -> Callable[[Task, Guarantee], Mechanism]:
-    def made(task: Task, promise: Guarantee) -> Mechanism:
-        if norm == 1:
-            raise InputError(f"The same law as {'Geometric' if task.grid == 1 else 'Laplace'}.")
-        if task.answers == 1:
-            raise InputError("The same law as in l1, since there is one answer.")
-        return calibrate(KNorm, promise, sensitivity=task.workload, norm=norm, dimension=task.answers, grid=task.grid)
-
-    return made
-
-
-KINDS: dict[str, Callable[[Task, Guarantee], Mechanism]] = {
-    "Geometric": _geometric,
-    "Laplace": _laplace,
-    "Gaussian": _plain(Gaussian),
-    "Staircase": _plain(Staircase),
-    "KNorm l1": _ball(1),
-    "KNorm l2": _ball(2),
-    "KNorm l∞": _ball(math.inf),
-}
 
 
 @dataclass(frozen=True)
@@ -120,8 +74,9 @@ class Comparison:
     @property
     def _cells(self) -> tuple[str, list[str], list[list[str]], list[str]]:
         task = self.task
-        title = f"{task.answers:,} {'answers' if task.answers > 1 else 'answer'}, {self.guarantee}, errors at {100 * task.level:g} %"
-        rows = [[row.name, *(f"{getattr(row, column):,.4g}" for column in COLUMNS)] for row in self.rows]
+        number = f"{task.answers:,} answers" if task.answers > 1 else "1 answer"
+        title = f"{number}, {self.guarantee}, errors at {100 * task.level:g} %"
+        rows = [[row.name, *(_digits(getattr(row, column)) for column in COLUMNS)] for row in self.rows]
         return title, ["mechanism", *COLUMNS.values()], rows, [f"{name}: {why}" for name, why in self.refused]
 
     def __str__(self) -> str:
@@ -204,6 +159,11 @@ def _measure(m: Mechanism, task: Task, column: str) -> float:
             return error_law(m, answers=task.answers).half_width(task.level)
         case _:
             return largest_error(m, task.answers, level=task.level)
+
+
+def _digits(value: float) -> str:
+    """Four digits, or all of those before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _at(guarantee: Guarantee, budget: float) -> Guarantee:

@@ -99,7 +99,7 @@ def _smallest(holds: Callable[[float], bool], name: str, *, guess: float = 1.0, 
     low, high = _bracket(holds, name, guess, factor)
     while high > low * (1 + 1e-9):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
+        low, high = (low, middle) if _allowed(holds, middle) else (middle, high)
     result = _rounded_up(high)
     while not holds(result):  # grids are powers of two, which may turn by one step between two budgets
         result = _rounded_up(math.nextafter(result, math.inf))

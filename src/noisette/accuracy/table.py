@@ -7,7 +7,7 @@ __all__ = ["as_html", "as_text"]
 
 
 def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """Lay out a table: the first column to the left, the others to the right.
+    """Lay out a table: columns of numbers to the right, others to the left.
 
     >>> print(as_text("Errors", ["kind", "sd"], [["a", "1.5"], ["longer", "20"]], ["b: not here"]))
     Errors
@@ -18,9 +18,11 @@ def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note
     """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
 
+    numeric = [all(cell[:1].isdigit() for cell in column) for column in zip(*rows, strict=True)]
+
     def line(cells: Sequence[str]) -> str:
-        first, *rest = (cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        return "  ".join([first.strip().ljust(widths[0]), *rest]).rstrip()
+        placed = zip(cells, widths, numeric, strict=True)
+        return "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in placed).rstrip()
 
     return "\n".join([title, line(head), *map(line, rows), *notes])
 

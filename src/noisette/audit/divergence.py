@@ -5,14 +5,33 @@ union of both supports.
 """
 
 import math
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["hockey_stick", "largest_loss", "laws_of", "renyi"]
+__all__ = ["enumerated", "hockey_stick", "largest_loss", "laws_of", "renyi"]
 
 Floats = NDArray[np.float64]
+
+
+def enumerated(mechanism: Any, x: Any) -> tuple[NDArray[Any], Floats]:
+    """Return the outputs that x can have, and their probabilities.
+
+    >>> from noisette.mechanisms import RandomizedResponse
+    >>> outputs, P = enumerated(RandomizedResponse(1), 0)
+    >>> outputs.tolist(), P.round(3).tolist()
+    ([0, 1], [0.731, 0.269])
+    """
+    return _enumerated(mechanism, _key(x))
+
+
+@lru_cache(maxsize=64)
+def _enumerated(mechanism: Any, x: Any) -> tuple[NDArray[Any], Floats]:
+    outputs = np.asarray(mechanism.support(x))
+    return outputs, np.asarray(mechanism.pmf(outputs, x), float)
 
 
 def laws_of(mechanism: Any, x: Any, x_prime: Any, *, also: tuple[Any, ...] = ()) -> tuple[Floats, Floats]:
@@ -23,8 +42,17 @@ def laws_of(mechanism: Any, x: Any, x_prime: Any, *, also: tuple[Any, ...] = ())
     >>> P.round(3).tolist(), Q.round(3).tolist()
     ([0.731, 0.269], [0.269, 0.731])
     """
-    points = np.unique(np.concatenate([mechanism.support(c) for c in (x, x_prime, *also)]), axis=0)
+    return _laws_of(mechanism, _key(x), _key(x_prime), also)
+
+
+@lru_cache(maxsize=64)
+def _laws_of(mechanism: Any, x: Any, x_prime: Any, also: tuple[Any, ...]) -> tuple[Floats, Floats]:
+    points = np.unique(np.concatenate([enumerated(mechanism, c)[0] for c in (x, x_prime, *also)]), axis=0)
     return np.asarray(mechanism.pmf(points, x), float), np.asarray(mechanism.pmf(points, x_prime), float)
+
+
+def _key(x: Any) -> Any:
+    return tuple(x) if isinstance(x, Sequence) else x
 
 
 def _beyond(P: Floats) -> float:

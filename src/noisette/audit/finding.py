@@ -15,7 +15,7 @@ class Effort:
     vector: int
 
 
-THOROUGH = Effort(array=2**21, slow_array=2**17, single=8000, vector=2000)
+THOROUGH = Effort(array=2**21, slow_array=2**17, single=4000, vector=2000)
 QUICK = Effort(array=2**17, slow_array=2**13, single=500, vector=300)
 
 

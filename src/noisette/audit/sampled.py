@@ -25,6 +25,7 @@ Batch = Callable[[Any, int], Sequence[Any] | NDArray[Any]]
 """(x, count) -> that many releases of x."""
 
 Counts = NDArray[np.int64]
+Outputs = list[Any] | NDArray[Any]
 
 
 def epsilon_lower_bound(
@@ -51,7 +52,7 @@ def epsilon_lower_bound(
     draw: Batch = batch or (lambda answer, count: [mechanism(answer) for _ in range(count)])
     half = whole(runs, "runs", least=4) // 2
     first, second = _outputs(draw(x, 2 * half)), _outputs(draw(x_prime, 2 * half))
-    cells = _cells([*first[:half], *second[:half]])
+    cells = _cells(first[:half], second[:half])
     chosen, chosen_prime = cells.count(first[:half]), cells.count(second[:half])
     tested, tested_prime = cells.count(first[half:]), cells.count(second[half:])
     error = (1 - confidence) / 2
@@ -62,9 +63,13 @@ def epsilon_lower_bound(
     return max(0.0, float(bound[0]))
 
 
-def _outputs(released: Any) -> list[Hashable]:
-    listed = np.asarray(released).tolist() if isinstance(released, np.ndarray) else list(released)
-    return [_hashable(y) for y in listed]
+def _outputs(released: Any) -> Outputs:
+    """An array for numbers, a list for anything else."""
+    listed = released if isinstance(released, np.ndarray) and released.ndim == 1 else [_hashable(y) for y in released]
+    if all(isinstance(y, int | float) for y in listed) or getattr(listed, "dtype", np.dtype(object)).kind in "iuf":
+        numbers = np.array(listed, float)
+        return listed if np.isnan(numbers).any() else numbers
+    return listed
 
 
 def _hashable(y: Any) -> Hashable:
@@ -74,31 +79,34 @@ def _hashable(y: Any) -> Hashable:
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """Outputs gathered into cells: one for each value, or intervals where numbers hardly repeat."""
+class _Intervals:
+    """Numbers gathered by edges between them."""
 
-    known: dict[Hashable, int] | None
     edges: NDArray[np.float64]
-    total: int
 
-    def count(self, outputs: list[Hashable]) -> Counts:
-        """How many outputs fall into each cell; the last one is for values never seen before."""
-        if self.known is None:
-            places = np.searchsorted(self.edges, np.array(outputs, float), side="right")
-        else:
-            places = np.array([self.known.get(y, self.total - 1) for y in outputs])
-        return np.bincount(places, minlength=self.total)
+    def count(self, outputs: Outputs) -> Counts:
+        return np.bincount(np.searchsorted(self.edges, outputs), minlength=len(self.edges) + 1)
 
 
-def _cells(outputs: list[Hashable]) -> _Cells:
-    values = set(outputs)
-    numbers = all(isinstance(y, int | float) and not math.isnan(y) for y in values)
-    if numbers and len(values) > _BINS:
-        ordered = np.sort(np.array(outputs, float))
-        edges = np.unique(ordered[np.arange(1, _BINS) * len(ordered) // _BINS])
-        return _Cells(None, edges, len(edges) + 2)
-    order = sorted(values) if numbers else list(values)  # type: ignore[type-var]
-    return _Cells({y: i for i, y in enumerate(order)}, np.empty(0), len(order) + 1)
+@dataclass(frozen=True)
+class _Values:
+    """Each output a cell of its own, and one for outputs never seen before."""
+
+    known: dict[Hashable, int]
+
+    def count(self, outputs: Outputs) -> Counts:
+        places = [self.known.get(y, len(self.known)) for y in outputs]
+        return np.bincount(places, minlength=len(self.known) + 1)
+
+
+def _cells(first: Outputs, second: Outputs) -> _Intervals | _Values:
+    if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
+        return _Values({y: i for i, y in enumerate(dict.fromkeys([*first, *second]))})
+    values = np.unique(np.concatenate([first, second]))
+    if len(values) > _BINS:
+        ordered = np.sort(np.concatenate([first, second]))
+        values = np.unique(ordered[np.arange(_BINS) * len(ordered) // _BINS])
+    return _Intervals((values[1:] + values[:-1]) / 2)
 
 
 def _bounds(hits: Counts, hits_prime: Counts, n: int, delta: float, error: float) -> NDArray[np.float64]:
@@ -113,10 +121,10 @@ def _bounds(hits: Counts, hits_prime: Counts, n: int, delta: float, error: float
 
 def _best_event(a: Counts, b: Counts, n: int, delta: float, error: float) -> tuple[Counts, bool]:
     """The set of cells with the largest bound among thresholds and likelihood-ratio sets, and its direction."""
-    best: tuple[float, Counts, bool] = (-math.inf, np.arange(len(a) - 1), False)
+    best: tuple[float, Counts, bool] = (-math.inf, np.arange(len(a)), False)
     for swapped, p, q in ((False, a, b), (True, b, a)):
-        cells = np.arange(len(p) - 1)
-        by_ratio = cells[np.argsort(-(p[:-1] + 0.5) / (q[:-1] + 0.5), kind="stable")]
+        cells = np.arange(len(p))
+        by_ratio = cells[np.argsort(-(p + 0.5) / (q + 0.5), kind="stable")]
         for order in (cells, cells[::-1], by_ratio):
             bounds = _bounds(np.cumsum(p[order]), np.cumsum(q[order]), n, delta, error)
             top = int(np.argmax(bounds))

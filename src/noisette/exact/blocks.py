@@ -32,8 +32,8 @@ def _block_law(s2: Fraction, width: int, atoms: int) -> Cumulative:
 
     def cumulative(bits: int) -> tuple[list[int], int]:
         places = bits + 2 * floor_log2(Fraction(atoms)) + 8
-        upper = _gaussian_weights(s2, width, 0, places)
-        lower = upper[1:] if width == 1 else _gaussian_weights(s2, width, 1, places)
+        upper = _gaussian_weights(s2, width, 0, places, least=atoms)
+        lower = upper[1:] if width == 1 else _gaussian_weights(s2, width, 1, places, least=atoms)
         total = sum(upper) + sum(lower)
         unit = (1 << (bits + places)) // total
         masses = [sum(lower[atoms - 1 :]), *reversed(lower[: atoms - 1]), *upper[: atoms - 1]]
@@ -44,8 +44,8 @@ def _block_law(s2: Fraction, width: int, atoms: int) -> Cumulative:
     return cumulative
 
 
-def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int) -> list[int]:
-    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes, in units of 2^-places.
+def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int, *, least: int = 0) -> list[int]:
+    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes (at least so many), in units of 2^-places.
 
     Each is within 4 (j+1)^2 units of the truth. Two products an atom stand for an exponential:
     weight(j+1) = weight(j) step(j) and step(j+1) = step(j) twist.
@@ -54,7 +54,7 @@ def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int) -> lis
     step = exp_bounds(Fraction(-width * (width + 2 * offset)) / (2 * s2), places)[0]
     twist = exp_bounds(Fraction(-width * width) / s2, places)[0]
     weights = []
-    while weight:
+    while weight or len(weights) < least:
         weights.append(weight)
         weight, step = (weight * step) >> places, (step * twist) >> places
     return weights

@@ -28,14 +28,22 @@ def added(x: Integers, y: Integers) -> Integers:
     >>> added(np.array([2**62]), np.array([2**62])).tolist()
     [9223372036854775808]
     """
-    if x.dtype != object and y.dtype != object and reach(x) + reach(y) <= MOST:
+    x, y = _narrow(x), _narrow(y)
+    if x.dtype == y.dtype == np.int64 and reach(x) + reach(y) <= MOST:
         return np.asarray(x + y)
     return np.asarray(x.astype(object) + y.astype(object), dtype=object)
 
 
+def _narrow(x: Integers) -> Integers:
+    """Return int64 where it holds the array, else Python integers."""
+    if x.dtype == np.int64 or x.dtype == object:
+        return x
+    return x.astype(np.int64 if reach(x) <= MOST else object)
+
+
 def multiplied(x: Integers, factor: int) -> Integers:
     """Return x * factor without overflow."""
-    if x.dtype != object and reach(x) * abs(factor) <= MOST:
+    if x.dtype == np.int64 and reach(x) * abs(factor) <= MOST:
         return np.asarray(x * factor)
     return np.asarray(x.astype(object) * factor, dtype=object)
 

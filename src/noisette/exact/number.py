@@ -7,6 +7,7 @@ read as the shortest decimal that prints it, because that is what its author typ
 import math
 import numbers
 import re
+import sys
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import TypeAlias
@@ -38,7 +39,7 @@ def fraction(value: Number, name: str) -> Fraction:
     if isinstance(given, numbers.Integral):
         return Fraction(int(given))
     if isinstance(given, numbers.Real):
-        return _from_text(repr(float(given)), name)
+        return _from_text(str(given), name)
     if isinstance(given, Decimal | str):
         return _from_text(str(given), name)
     raise InputError(f"{name} must be a number such as 1, 0.5 or '1/10', not {type(given).__name__}.")
@@ -62,8 +63,8 @@ def _from_text(text: str, name: str) -> Fraction:
     return Fraction(number)
 
 
-def positive(value: Number, name: str, *, most: int | None = None) -> Fraction:
-    """Read a number that must be above zero (and, where given, at most `most`).
+def positive(value: Number, name: str, *, most: int | None = None, least: Fraction | None = None) -> Fraction:
+    """Read a number that must be above zero (and, where given, between `least` and `most`).
 
     >>> positive("1/3", "scale")
     Fraction(1, 3)
@@ -73,6 +74,8 @@ def positive(value: Number, name: str, *, most: int | None = None) -> Fraction:
         raise InputError(f"{name} must be above 0: noise for {name} = 0 or less does not exist.")
     if most is not None and number > most:
         raise InputError(f"{name} must be at most {most:,}: choose a smaller one.")
+    if least is not None and number < least:
+        raise InputError(f"{name} must be at least {float(least):g}: there would be no noise at all.")
     return number
 
 
@@ -104,7 +107,12 @@ def nearest_float(value: Fraction, *, up: bool) -> float:
     >>> nearest_float(Fraction(1, 3), up=True) > nearest_float(Fraction(1, 3), up=False)
     True
     """
-    near = float(value)
+    try:
+        near = float(value)
+    except OverflowError:  # beyond the largest float
+        near = math.inf if value > 0 else -math.inf
+    if math.isinf(near):
+        return near if (near > 0) == up else math.copysign(sys.float_info.max, near)
     if up and Fraction(near) < value:
         return math.nextafter(near, math.inf)
     if not up and Fraction(near) > value:

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.errors import InputError
+
 __all__ = ["SYSTEM", "Random", "SystemRandom"]
 
 _BUFFER = bytes(4096)
@@ -104,6 +106,8 @@ class SystemRandom:
 
     def below(self, n: int) -> int:
         """Return a uniform whole number in 0 .. n-1, by rejection."""
+        if n < 1:
+            raise InputError("There is no whole number from 0 to below n for n < 1.")
         count = (n - 1).bit_length()
         value = self.bits(count)
         while value >= n:

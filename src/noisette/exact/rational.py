@@ -31,7 +31,7 @@ def _contexts(digits: int) -> tuple[Context, Context]:
 
 
 def _in_units(lo: Decimal, hi: Decimal, bits: int, down: Context, up: Context) -> tuple[int, int]:
-    unit = Decimal(2) ** bits if bits <= 60 else Decimal(1 << bits)
+    unit = Decimal(1 << bits)  # exact, whatever the caller's context
     return math.floor(down.multiply(lo, unit)), math.ceil(up.multiply(hi, unit))
 
 

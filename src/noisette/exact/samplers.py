@@ -13,6 +13,7 @@ from fractions import Fraction
 from itertools import count
 from typing import TypeVar
 
+from noisette.errors import InputError
 from noisette.exact.precise import precision
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
@@ -60,6 +61,8 @@ def bernoulli_exp(g: Fraction, rng: Random = SYSTEM) -> bool:
 
     For g <= 1: P[first k with a failed flip(g/k) is odd] = sum_k (-g)^k / k! = e^-g.   [CKS20, Algorithm 1]
     """
+    if g.numerator < 0:
+        raise InputError("e^-g is a probability for g >= 0 only.")
     while g > 1:
         if not _bernoulli_exp_of_unit(1, 1, rng):
             return False
@@ -176,12 +179,12 @@ def binomial(n: int, p: Fraction | Bounds, rng: Random = SYSTEM) -> int:
     p may also be a real number given by enclosures.
     """
     bounds = _rational_bounds(p) if isinstance(p, Fraction) else p
+    if bounds(64)[0] == 1 << 64:  # p is 1, which has no binary place below the point
+        return n
     undecided, successes = n, 0
     for place in count(1):
         if not undecided:
             return successes
-        if p == 1:
-            return n
         zeros = _binomial_half(undecided, rng)
         if _binary_place(bounds, place):
             successes, undecided = successes + zeros, undecided - zeros

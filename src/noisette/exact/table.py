@@ -21,7 +21,9 @@ from noisette.exact.random import Random
 __all__ = ["Cumulative", "Table", "Tail"]
 
 Cumulative = Callable[[int], tuple[list[int], int]]
-"""bits -> (c, error): 2^bits F(i) lies within `error` of c[i], for every atom but the last, whose F is 1."""
+"""bits -> (c, error): 2^bits F(i) lies within `error` of c[i], for every atom but the last, whose F is 1.
+
+F must not be a multiple of 2^-64 (unless error is 0): no precision would make its floor certain."""
 
 Tail = Callable[[bool, Random], int]
 """(upper, rng) -> a value of the law given that it is at or beyond the last (upper) or at or below the first atom."""
@@ -47,9 +49,9 @@ class Table:
         bits = _PLACES + 48
         while True:
             points, error = self.cumulative(bits)
-            shift = bits - _PLACES
-            cuts = [(c - error) >> shift for c in points]
-            if cuts == [(c + error) >> shift for c in points]:
+            shift, most = bits - _PLACES, (1 << bits) - 1  # 0 < F < 1, however near
+            cuts = [max(0, c - error) >> shift for c in points]
+            if cuts == [min(c + error, most) >> shift for c in points]:
                 return cuts
             bits += 64
 

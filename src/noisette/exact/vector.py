@@ -34,6 +34,7 @@ Size: TypeAlias = int | tuple[int, ...]
 Parameter: TypeAlias = Number | list[Number] | NDArray[Any]
 
 LARGEST_SCALE: Final = 1 << 60
+SMALLEST_SCALE: Final = Fraction(1, 1 << 60)
 
 
 class _Law:
@@ -84,8 +85,8 @@ def _read(law: Callable[[Fraction], _Law], parameter: Number) -> _Law:
 
 def _parameter(law: Callable[[Fraction], _Law], parameter: Number) -> Fraction:
     if law is _gaussian:
-        return positive(parameter, "sigma2", most=LARGEST_SCALE**2)
-    return positive(parameter, "scale", most=LARGEST_SCALE)
+        return positive(parameter, "sigma2", most=LARGEST_SCALE**2, least=SMALLEST_SCALE**2)
+    return positive(parameter, "scale", most=LARGEST_SCALE, least=SMALLEST_SCALE)
 
 
 def _noise(
@@ -99,7 +100,7 @@ def _noise(
     if not isinstance(parameter, np.ndarray | list):
         return _read(law, parameter).draw(size, rng)
     entries = np.asarray(parameter, dtype=object)
-    if size is not None and entries.shape != ((size,) if isinstance(size, int) else size):
+    if size is not None and entries.shape != (size if isinstance(size, tuple) else (size,)):
         raise InputError("There is one parameter per entry, so size must be its shape: leave size out.")
     return each([_parameter(law, value) for value in entries.flat], rng).reshape(entries.shape)
 

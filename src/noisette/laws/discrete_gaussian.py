@@ -33,7 +33,9 @@ class DiscreteGaussian:
     sigma2: Fraction
 
     def __init__(self, sigma2: Number) -> None:
-        object.__setattr__(self, "sigma2", positive(sigma2, "sigma2", most=vector.LARGEST_SCALE**2))
+        object.__setattr__(
+            self, "sigma2", positive(sigma2, "sigma2", most=vector.LARGEST_SCALE**2, least=vector.SMALLEST_SCALE**2)
+        )
 
     @property
     def _sigma(self) -> float:

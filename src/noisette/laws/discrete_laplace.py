@@ -28,7 +28,9 @@ class DiscreteLaplace:
     scale: Fraction
 
     def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE))
+        object.__setattr__(
+            self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
+        )
 
     @property
     def _rate(self) -> float:

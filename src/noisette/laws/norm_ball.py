@@ -46,7 +46,9 @@ class NormBall:
         if norm not in (1, 2, math.inf):
             raise InputError("norm must be 1, 2 or math.inf.")
         object.__setattr__(self, "norm", norm)
-        object.__setattr__(self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE))
+        object.__setattr__(
+            self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
+        )
         object.__setattr__(self, "dimension", whole(dimension, "dimension"))
 
     def pmf(self, z: Any) -> Any:
@@ -243,11 +245,12 @@ def _gaussian_tail(v: Floats, t: float) -> Floats:
     """P(|Z| > t) for discrete Gaussians of variances v: summed where v is small, a corrected integral where not."""
     from scipy.special import erfc
 
-    z = t + np.arange(1, 80)[:, None]
-    small = 2 * np.exp(-z * z / (2 * np.minimum(v, 50))).sum(axis=0) * np.exp(-_log_theta(np.minimum(v, 50)))
     x = (t + 0.5) / np.sqrt(2 * v)
-    large = erfc(x) - x * np.exp(-x * x) / (12 * v * math.sqrt(math.pi))
-    return np.asarray(np.where(v < 50, small, large))
+    tail = erfc(x) - x * np.exp(-x * x) / (12 * v * math.sqrt(math.pi))
+    few = v < 50
+    z = float(t) + np.arange(1, 80)[:, None]
+    tail[few] = 2 * np.exp(-z * z / (2 * v[few])).sum(axis=0) * np.exp(-_log_theta(v[few]))
+    return np.asarray(tail)
 
 
 def _gaussian_variance(v: Floats) -> Floats:

@@ -33,8 +33,8 @@ class Mechanism(Protocol):
     """Turns a true answer into a private one; frozen, and found by the suites through its module's `examples`."""
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance, **options: Any) -> "Mechanism":
-        """Return the most accurate one that keeps the guarantee for that sensitivity."""
+    def calibrated(cls, *promise: Any, **options: Any) -> Any:
+        """Return the most accurate one that keeps a guarantee for a sensitivity; options are the mechanism's own."""
         ...
 
     def __call__(self, x: Any, rng: Random = ...) -> Any:

@@ -22,8 +22,8 @@ _COLOURS = {
 }
 _DASHES = {"Staircase": (0, (5, 2)), "KNorm l2": (0, (1, 1.2))}  # told apart without colours, too
 _GREY, _INK = "#8a8a8a", "#222222"
-_MEANING = {"largest": "largest error of all answers", "half_width": "error of one answer", "sd": "standard deviation"}
-_POINTS, _SPAN = 31, 16.0  # points on a line, from budget / 16 to 16 budgets
+_MEANING = {"largest": "largest error of all answers", "half_width": "error of each", "sd": "standard deviation"}
+_POINTS, _SPAN = 25, 16.0  # points on a line, from budget / 16 to 16 budgets
 _GAP = 0.062  # least distance of two names, as a part of the axes' height
 
 
@@ -46,9 +46,10 @@ def error(comparison: Comparison, path: str | Path | None = None) -> Any:
     for row in comparison.rows:
         errors = [e if e > 0 else math.nan for e in comparison.curve(row.name, budgets)]  # 0 has no logarithm
         style = {"color": _COLOURS[row.name], "linestyle": _DASHES.get(row.name, "-"), "linewidth": 2.2}
-        axes.plot(budgets, errors, **style, solid_capstyle="round")
-        axes.plot([budget], [getattr(row, comparison.by)], "o", color=style["color"], markersize=6)
+        axes.plot(budgets, errors, **style, solid_capstyle="round", zorder=3 if row.name in _DASHES else 2)
+        axes.plot([budget], [getattr(row, comparison.by)], "o", color=style["color"], markersize=6, zorder=4)
         ends[row.name] = [(b, e) for b, e in zip(budgets, errors, strict=True) if e > 0][-1]
+    axes.set_xlim(budgets[0], budgets[-1])
     _decorate(axes, comparison, budget)
     _name_lines(axes, ends)
     if path is not None:
@@ -69,15 +70,20 @@ def _decorate(axes: Any, comparison: Comparison, budget: float) -> None:
 
     task, zcdp = comparison.task, isinstance(comparison.guarantee, ZCDP)
     symbol = "ρ" if zcdp else "ε"
-    delta = f", δ = {float(comparison.guarantee.delta0):g}" if isinstance(comparison.guarantee, Approx) else ""
+    delta = (
+        f", δ = {float(comparison.guarantee.delta0):g}".replace("e-0", "e-")
+        if isinstance(comparison.guarantee, Approx)
+        else ""
+    )
     level = "" if comparison.by == "sd" else f" ({100 * task.level:g} %)"
     axes.set(xscale="log", yscale="log")
     number = f"{task.answers:,} answers" if task.answers > 1 else "One answer"
-    axes.set_title(f"{number}: {_MEANING[comparison.by]}{level}{delta}", loc="left", fontsize=13, color=_INK)
+    meaning = "error" if task.answers == 1 and comparison.by != "sd" else _MEANING[comparison.by]
+    axes.set_title(f"{number}: {meaning}{level}{delta}", loc="left", fontsize=13, color=_INK)
     axes.set_xlabel(f"{symbol}, the privacy budget" + (" (zCDP)" if zcdp else ""), fontsize=12)
     axes.axvline(budget, color=_GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.annotate(f"{symbol} = {budget:g}", (budget, 0.02), xycoords=("data", "axes fraction"), xytext=(5, 2),
-                  textcoords="offset points", fontsize=11, color="#555555")  # fmt: skip
+                  textcoords="offset points", fontsize=11, color="#555555", backgroundcolor="white")  # fmt: skip
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1.0,), numticks=12))
         axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
@@ -95,7 +101,7 @@ def _name_lines(axes: Any, ends: dict[str, tuple[float, float]]) -> None:
     heights = _apart([(math.log(ends[name][1]) - low) / (high - low) for name in order])
     for name, height in zip(order, heights, strict=True):
         axes.annotate(
-            name, ends[name], xytext=(1.05, height), textcoords="axes fraction", color=_COLOURS[name], fontsize=12,
+            name, ends[name], xytext=(1.04, height), textcoords="axes fraction", color=_COLOURS[name], fontsize=12,
             va="center", annotation_clip=False,
             arrowprops={"arrowstyle": "-", "color": _COLOURS[name], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2},
         )  # fmt: skip

@@ -4,7 +4,6 @@ Two statements differ from "noise around x": randomized response states the erro
 truncated geometric mechanism states the worst over its range, with an interval that may be a bound.
 """
 
-import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from noisette.audit import subject
-from noisette.audit.divergence import Floats
+from noisette.audit.divergence import Floats, enumerated
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
 from noisette.mechanisms import RandomizedResponse, TruncatedGeometric
@@ -26,9 +25,9 @@ _PEOPLE = 12
 
 def _errors(m: Subject, x: Any) -> tuple[Floats, Floats]:
     """The errors of one released number (a vector's first) with their probabilities."""
-    points = np.asarray(m.support(x))
-    first, centre = (points[:, 0], float(x[0])) if points.ndim > 1 else (points, float(x))
-    return first - centre, np.asarray(m.pmf(points, x), float)
+    outputs, chance = enumerated(m, x)
+    first, centre = (outputs[:, 0], float(x[0])) if outputs.ndim > 1 else (outputs, float(x))
+    return first - centre, chance
 
 
 def _mean_square(m: Subject, x: Any) -> float:
@@ -70,8 +69,8 @@ def _covered(error: Floats, chance: Floats, t: float) -> float:
     return math.fsum(chance[np.abs(error) <= t * (1 + _ROUNDING)])
 
 
-def _shortfalls(m: Subject, level: float) -> Iterator[float]:
-    """How far the coverage lies below the level, for each answer; negative where it suffices."""
+def _misses(m: Subject, level: float) -> Iterator[float]:
+    """How far coverage lies below the level, for each answer, and above it for an interval that is a cell narrower."""
     match m:
         case RandomizedResponse():
             t = m.interval(level, people=_PEOPLE)
@@ -79,22 +78,20 @@ def _shortfalls(m: Subject, level: float) -> Iterator[float]:
                 estimate, chance = _estimates(m, k)
                 yield level - _covered(estimate - k / _PEOPLE, chance, t)
         case TruncatedGeometric():
-            yield from (level - _covered(*_errors(m, x), m.interval(level)) for x in range(m.low, m.high + 1))
+            t = m.interval(level)
+            yield from (level - _covered(*_errors(m, x), t) for x in range(m.low, m.high + 1))
         case _:
+            t = m.interval(level)
             for x in (subject.origin(m), m.pairs()[0][0], m.pairs()[-1][1]):
-                yield level - _covered(*_errors(m, x), m.interval(level))
-
-
-def _waste(m: Subject, level: float) -> float:
-    """How far a narrower interval, by one cell, would still lie above the level: at most 0 if it does not suffice."""
-    if isinstance(m, RandomizedResponse | TruncatedGeometric):
-        return -math.inf
-    narrower = m.interval(level) - float(subject.step(m))
-    return _covered(*_errors(m, subject.origin(m)), narrower) - level
+                yield level - _covered(*_errors(m, x), t)
+            yield _covered(*_errors(m, subject.origin(m)), t - float(subject.step(m))) - level
 
 
 def interval(m: Subject, _: Effort) -> Finding:
     """Each interval covers with its probability, and one a cell narrower does not (but for stated bounds)."""
-    faults = itertools.chain.from_iterable([*_shortfalls(m, level), _waste(m, level)] for level in LEVELS)
-    sentences = "Intervals cover as stated, and none is wider than it must be.", "An interval is too narrow or too wide."
-    return found("interval", max(faults), _ROUNDING, sentences)
+    misses = max(miss for level in LEVELS for miss in _misses(m, level))
+    sentences = (
+        "Intervals cover as stated, and none is wider than it must be.",
+        "An interval is too narrow or too wide.",
+    )
+    return found("interval", misses, _ROUNDING, sentences)

@@ -33,17 +33,22 @@ def stated(m: Subject, distance: Any) -> tuple[float, float]:
 def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:
     """Return a pair that an attacker would choose: about as far apart as the noise is wide."""
     if subject.is_vector(m) or subject.is_whole(m):
-        x, x_prime, distance = min(m.pairs(), key=lambda pair: pair[2])
+        x, x_prime, distance = min(m.pairs(), key=lambda pair: abs(stated(m, pair[2])[0] - 1))
         return subject.plain(m, x), subject.plain(m, x_prime), Fraction(distance)
-    apart = Fraction(2) ** math.floor(math.log2(m.interval(0.5)))
+    apart = _about(math.sqrt(m.variance()) / 2)
     return 0.0, float(apart), apart
+
+
+def _about(size: float) -> Fraction:
+    """The power of two below a size."""
+    return Fraction(2) ** math.floor(math.log2(size))
 
 
 def black_box(m: Subject, effort: Effort) -> Finding:
     """Sampled releases of two neighbours do not prove a larger epsilon."""
     x, x_prime, distance = neighbours(m)
     epsilon, delta = stated(m, distance)
-    runs = min(subject.array_size(m, effort), 2**19)
+    runs = min(subject.array_size(m, effort) // 2, 2**18)
     batch = partial(subject.many, m)
     bound = epsilon_lower_bound(m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=batch)
     return found("black box", bound, epsilon, _SENTENCES)
@@ -53,13 +58,12 @@ def floating_point(m: Subject, effort: Effort) -> Finding:
     """The bits of released floats do not either, on the grid that the mechanism chooses by itself."""
     if subject.is_whole(m):
         return not_applicable("floating point", "It releases whole numbers.")
+    apart = _about(math.sqrt(m.variance()) / 8)
     m = subject.on_default_grid(m)
-    apart = Fraction(2) ** (math.floor(math.log2(m.interval(0.5))) - 2)
     epsilon, delta = stated(m, apart)
-    x, x_prime = subject.origin(m), float(apart)
-    if subject.is_vector(m):
-        x_prime = [x_prime, *x[1:]]
-    runs = effort.vector if subject.is_vector(m) else min(2**15, effort.array)
+    x = subject.origin(m)
+    x_prime = [float(apart), *x[1:]] if subject.is_vector(m) else float(apart)
+    runs = effort.vector // 2 if subject.is_vector(m) else min(2**15, effort.array)
     bound = floating_point_epsilon(
         m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=partial(subject.many, m)
     )

@@ -105,7 +105,10 @@ def refusals(m: Subject, _: Effort) -> Finding:
     parameters: list[Any] = [0, -1, "1e400", True, math.nan, math.inf, "", None, [], "1/0"]
     accepted = [x for x in unusable_answers(m) if not _refused(lambda x=x: m(x))]  # type: ignore[misc]
     accepted += [e for e in parameters if not _refused(lambda e=e: calibrated(e))]  # type: ignore[misc]
-    sentences = "What cannot be used is refused without a word of it.", f"{len(accepted)} kinds of input are mishandled."
+    sentences = (
+        "What cannot be used is refused without a word of it.",
+        f"{len(accepted)} kinds of input are mishandled.",
+    )
     return found("refusals", len(accepted), 0, sentences)
 
 

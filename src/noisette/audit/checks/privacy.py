@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from noisette.audit import subject
-from noisette.audit.divergence import Floats, hockey_stick, largest_loss, laws_of, renyi
+from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_loss, laws_of, renyi
 from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
 from noisette.mechanisms.mechanism import lattice_point, slack
@@ -30,7 +30,7 @@ Compared = tuple[float, float]
 def sums_to_one(m: Subject, _: Effort) -> Finding:
     """The probabilities of the support sum to one, for each answer of `pairs()`."""
     answers = [x for pair in m.pairs() for x in pair[:2]]
-    gap = max(abs(1 - math.fsum(np.ravel(m.pmf(m.support(x), x)))) for x in answers)
+    gap = max(abs(1 - math.fsum(enumerated(m, x)[1])) for x in answers)
     sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
     return found("sums to one", gap, ROUNDING, sentences)
 
@@ -83,8 +83,8 @@ def bounded_loss(m: Subject, _: Effort) -> Finding:
     return found("loss", *_worst(compared), sentences)
 
 
-def _reached(m: Subject, x: Any, x_prime: Any, distance: Fraction) -> float:
-    """The part of `distance` + grid that rounding a vector can really reach with this pair (1 for single numbers)."""
+def reached(m: Subject, x: Any, x_prime: Any, distance: Fraction) -> float:
+    """Return the part of distance + grid that rounding really reaches with a pair: all of it but for vectors."""
     if not subject.is_vector(m) or subject.is_whole(m):
         return 1.0
     moved = [lattice_point(a, m.step) - lattice_point(b, m.step) for a, b in zip(x, x_prime, strict=True)]
@@ -99,7 +99,7 @@ def tight(m: Subject, _: Effort) -> Finding:
     compared = []
     for x, x_prime, distance, promise, P, Q in _promised(m):
         measured, stated = _loss(promise, P, Q, (2, 3))
-        compared.append((measured, stated * _reached(m, x, x_prime, distance) * (1 - CLOSE)))
+        compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE)))
     measured, least = min(compared, key=lambda c: c[0] - c[1])
     sentences = "The stated guarantee is tight.", "The stated guarantee is larger than any pair shows."
     return found("tight", measured, least, sentences, least=True)
@@ -115,7 +115,7 @@ def delta_curve(m: Subject, _: Effort) -> Finding:
     if not hasattr(m, "delta"):
         return not_applicable("delta curve", "It states no delta curve of its own.")
     gaps = [0.0]
-    for *_, distance, promise, P, Q in _promised(m):
+    for _x, _x_prime, distance, promise, P, Q in _promised(m):
         for e in epsilons(promise):
             true, stated = hockey_stick(P, Q, e), m.delta(e, distance)
             gaps.append((true - stated - ROUNDING) / max(stated, ROUNDING))

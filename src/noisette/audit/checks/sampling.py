@@ -35,7 +35,7 @@ def independent(m: Subject, effort: Effort) -> Finding:
     """Neighbours in an array, its two halves, and calls that follow each other draw noise that is independent."""
     sentences = "Draws do not depend on each other.", "Draws depend on each other."
     x = subject.plain(m, m.pairs()[0][0])
-    singles = subject.one_by_one(m, x, effort.vector // 2 * 2)
+    singles = subject.one_by_one(m, x, effort.vector // 8 * 2)
     p_values = [joint_fit(m, x, singles[::2], singles[1::2], 1)]
     if not subject.is_vector(m):
         count = min(2**16, effort.slow_array) // 8 * 4

@@ -1,0 +1,146 @@
+"""Audit one mechanism or all of them, and say what was found: a table for a person, JSON for a machine."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from noisette.audit.contract import CHECKS
+from noisette.audit.discover import discovered, names
+from noisette.audit.finding import QUICK, THOROUGH, Finding
+from noisette.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Audit", "as_json", "audited", "show"]
+
+_PATIENCE = 1.0
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What all checks found about all examples of one mechanism."""
+
+    name: str
+    findings: dict[str, list[Finding]]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check passed."""
+        return all(finding.passed for findings in self.findings.values() for finding in findings)
+
+    def worst(self, check: str) -> Finding:
+        """Return what a check found where it came closest to failing."""
+        of_check = [f for findings in self.findings.values() for f in findings if f.check == check]
+        return min(of_check, key=lambda f: (f.passed, not f.applies, f.margin))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        failed = [check for check in CHECKS if not self.worst(check).passed]
+        examples = f"{len(self.findings)} example{'s' if len(self.findings) > 1 else ''}"
+        if failed:
+            return f"{self.name} breaks its contract ({', '.join(failed)})."
+        return f"{self.name} keeps its contract: {len(CHECKS)} checks on {examples}."
+
+
+def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
+    """Audit the mechanism of a name (case does not matter), or all.
+
+    >>> [audit] = audited("geometric", quick=True)
+    >>> audit.verdict
+    'Geometric keeps its contract: 15 checks on 4 examples.'
+    """
+    chosen = [known for known in names() if name is None or known.lower() == name.lower()]
+    if not chosen:
+        raise InputError(f"No mechanism has this name: choose one of {', '.join(names())}.")
+    subjects = [(known, example) for known, example in discovered() if known in chosen]
+    results: dict[str, dict[str, list[Finding]]] = {known: {} for known in chosen}
+    with _progress(len(subjects) * len(CHECKS)) as advance:
+        for known, example in subjects:
+            findings = results[known][repr(example)] = []
+            for label, check in CHECKS.items():
+                advance(f"{known}: {label}")
+                findings.append(check(example, QUICK if quick else THOROUGH))
+    return [Audit(known, findings) for known, findings in results.items()]
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """A bar on standard error, for audits of more than a second."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    start, bar = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task("", total=total)
+
+    def advance(label: str) -> None:
+        if time.monotonic() - start > _PATIENCE and not bar.live.is_started:
+            bar.start()
+        bar.update(task, advance=1, description=label)
+
+    try:
+        yield advance
+    finally:
+        bar.stop()
+
+
+def as_json(audits: list[Audit]) -> str:
+    """Return every finding about every example.
+
+    >>> found = json.loads(as_json(audited("geometric", quick=True)))
+    >>> found["passed"], found["mechanisms"][0]["examples"][0]["findings"][0]["check"]
+    (True, 'sums to one')
+    """
+    mechanisms = [
+        {
+            "name": audit.name,
+            "passed": audit.passed,
+            "verdict": audit.verdict,
+            "examples": [
+                {"example": example, "findings": [asdict(finding) for finding in findings]}
+                for example, findings in audit.findings.items()
+            ],
+        }
+        for audit in audits
+    ]
+    return json.dumps({"passed": all(audit.passed for audit in audits), "mechanisms": mechanisms}, indent=2)
+
+
+def show(audits: list[Audit], console: "Console") -> None:
+    """Print a table for each mechanism: each check where it came closest to failing, and a verdict."""
+    for audit in audits:
+        console.print(_table(audit))
+        console.print(audit.verdict, style="green" if audit.passed else "bold red")
+        console.print()
+    failed = sum(not audit.passed for audit in audits)
+    if len(audits) > 1:
+        console.print(
+            f"{failed} of {len(audits)} mechanisms fail." if failed else "All mechanisms keep their contracts."
+        )
+
+
+def _table(audit: Audit) -> Any:
+    from rich.table import Table
+
+    table = Table(title=audit.name, title_justify="left", box=None, pad_edge=False)
+    table.add_column("")
+    table.add_column("check", no_wrap=True)
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("allowed", no_wrap=True)
+    table.add_column("finding")
+    for check in CHECKS:
+        worst = audit.worst(check)
+        mark = "–" if not worst.applies else "[green]✓[/]" if worst.passed else "[bold red]✗[/]"
+        table.add_row(mark, check, *_numbers(worst), worst.sentence)
+    return table
+
+
+def _numbers(finding: Finding) -> tuple[str, str]:
+    if finding.measured is None:
+        return "", ""
+    sign = "≤" if finding.bound == "at most" else "≥"
+    return f"{finding.measured:.4g}", f"{sign} {finding.allowed:.4g}"

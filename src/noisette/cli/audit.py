@@ -1,0 +1,31 @@
+"""`noisette audit`: hold every mechanism to its contract."""
+
+from typing import Annotated
+
+import typer
+
+from noisette.audit.report import as_json, audited, show
+from noisette.errors import InputError
+
+__all__ = ["audit"]
+
+
+def audit(
+    name: Annotated[str | None, typer.Argument(help="A mechanism's name, such as geometric; all if left out.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print every finding as JSON.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Draw less for the statistical checks.")] = False,
+) -> None:
+    """Check laws, guarantees, samplers, errors and refusals of the mechanisms; exit with 1 if one fails."""
+    from rich.console import Console
+
+    try:
+        audits = audited(name, quick=quick)
+    except InputError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    if json:
+        typer.echo(as_json(audits))
+    else:
+        show(audits, Console())
+    if not all(found.passed for found in audits):
+        raise typer.Exit(1)

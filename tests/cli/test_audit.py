@@ -1,0 +1,62 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from noisette.audit import report
+from noisette.audit.discover import names
+from noisette.audit.finding import Finding
+from noisette.cli.audit import audit
+
+app = typer.Typer()
+app.command()(audit)
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    def fails(m, effort):
+        return Finding("tight", False, 2.0, 1.0, "It is broken.")
+
+    monkeypatch.setitem(report.CHECKS, "tight", fails)
+
+
+def test_one_mechanism_as_a_table():
+    result = run("geometric", "--quick")
+    assert result.exit_code == 0
+    assert "Geometric keeps its contract: 15 checks on 4 examples." in result.stdout
+    assert "✓" in result.stdout
+    assert "✗" not in result.stdout
+
+
+def test_json():
+    result = run("GEOMETRIC", "--quick", "--json")
+    found = json.loads(result.stdout)
+    assert found["passed"] is True
+    assert [m["name"] for m in found["mechanisms"]] == ["Geometric"]
+    assert all(f["passed"] for e in found["mechanisms"][0]["examples"] for f in e["findings"])
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_failure_exits_with_one_and_says_what(broken, options):
+    result = run("geometric", "--quick", *options)
+    assert result.exit_code == 1
+    assert "Geometric breaks its contract (tight)." in result.stdout
+
+
+def test_unknown_names_get_one_sentence_that_lists_the_known():
+    result = run("gauss")
+    assert result.exit_code == 2
+    assert result.stderr == f"No mechanism has this name: choose one of {', '.join(names())}.\n"
+
+
+@pytest.mark.slow
+def test_all_mechanisms():
+    result = run("--quick")
+    assert all(f"{name} keeps its contract" in result.stdout for name in names())
+    assert "All mechanisms keep their contracts." in result.stdout
+    assert result.exit_code == 0
