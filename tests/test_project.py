@@ -29,6 +29,7 @@ LAYERS = {
     "privacy": 1,
     "mechanisms": 2,
     "accuracy": 3,
+    "attacks": 3,
     "audit": 3,
     "": 4,
     "plot": 5,
@@ -36,7 +37,18 @@ LAYERS = {
     "__main__": 7,
 }
 
-PUBLIC_MODULES = {"exact", "laws", "privacy", "mechanisms", "accuracy", "audit", "errors", "plot", "sensitivity"}
+PUBLIC_MODULES = {
+    "exact",
+    "laws",
+    "privacy",
+    "mechanisms",
+    "accuracy",
+    "attacks",
+    "audit",
+    "errors",
+    "plot",
+    "sensitivity",
+}
 HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "pandas"}
 
 # The backslashes keep this pattern from matching itself.

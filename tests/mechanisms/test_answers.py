@@ -74,14 +74,42 @@ def test_a_large_scale_never_wraps():
     assert 20 < len(beyond) < 2000  # expected: 60 000 e^-4 / 2 = 549
 
 
-@pytest.mark.parametrize("bad", [[], [[1], [2, 3]], True, np.True_, [True], "1", None, 1j, [1, None], ["a"]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        [],
+        [[1], [2, 3]],
+        True,
+        np.True_,
+        [True, 5],
+        [[1], (False,)],
+        np.ma.array([1, 2], mask=[0, 1]),
+        "1",
+        None,
+        1j,
+        ["a"],
+    ],
+)
 def test_what_is_no_number_is_refused(bad):
     for m in (nz.Laplace(1), nz.Geometric(1)):
         with pytest.raises(InputError):
             m(bad)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, [1.0, -math.inf], np.float64("nan"), [Fraction(1), math.nan]])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        math.nan,
+        math.inf,
+        [1.0, -math.inf],
+        np.float64("nan"),
+        [Fraction(1), math.nan],
+        [Decimal("snan"), 1],
+        np.array([np.float32("nan")], dtype=object),
+        10**400,
+        1e301,
+    ],
+)
 def test_what_is_not_finite_is_refused_without_quoting_it(bad):
     with pytest.raises(InputError, match="must be finite") as error:
         real_answer(bad)

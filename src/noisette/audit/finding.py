@@ -16,7 +16,7 @@ class Effort:
 
 
 THOROUGH = Effort(array=2**21, slow_array=2**17, single=4000, vector=2000)
-QUICK = Effort(array=2**17, slow_array=2**13, single=500, vector=300)
+QUICK = Effort(array=2**16, slow_array=2**12, single=300, vector=160)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ def epsilon_lower_bound(
     that can be hashed; arrays count as the tuple of their entries.
 
     >>> from noisette.mechanisms import RandomizedResponse
-    >>> 2 < epsilon_lower_bound(RandomizedResponse(3), 0, 1, confidence=1 - 1e-9) <= 3
+    >>> m = RandomizedResponse(3)
+    >>> at_once = lambda x, count: m(np.full(count, x))
+    >>> 2 < epsilon_lower_bound(m, 0, 1, confidence=1 - 1e-9, batch=at_once) <= 3
     True
     """
     if not 0 < confidence < 1 or not 0 <= delta < 1:

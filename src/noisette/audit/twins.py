@@ -1,7 +1,7 @@
 """Broken twins: mechanisms that lie in one way each, to prove that the contract can tell.
 
 A twin has the class, the parameters and all statements of an honest mechanism but for one method. `TWINS` names for
-each lie the checks that must convict it. Where a lie makes no sense for a mechanism, the maker returns the reason instead.
+each lie the checks that must convict it. Where a lie makes no sense for a mechanism, its maker returns the reason.
 """
 
 from collections.abc import Callable

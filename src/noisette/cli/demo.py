@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 __all__ = ["demo"]
@@ -18,7 +19,7 @@ def demo() -> None:
     for number, chapter in enumerate(_CHAPTERS, start=1):
         title, *text = (chapter.__doc__ or "").strip().splitlines()
         console.rule(f"[bold]{number}. {title}[/bold]", align="left")
-        console.print("\n".join(line.strip() for line in text).strip() + "\n")
+        console.print(" ".join(line.strip() for line in text).strip() + "\n")
         chapter(console)
         console.print()
 
@@ -101,7 +102,8 @@ def _the_auditor(console: Any) -> None:
 
     honest, careless = nz.Geometric(1), nz.Geometric("1/2")
     for name, m in (("honest", honest), ("careless", careless)):
-        bound = epsilon_lower_bound(lambda x, n, m=m: m(np.full(n, x)), 0, 1, runs=100_000, batch=True)
+        batch = partial(lambda m, x, n: m(np.full(n, x)), m)
+        bound = epsilon_lower_bound(m, 0, 1, runs=100_000, batch=batch)
         verdict = "[red]convicted[/red]" if bound > 1 else "[green]nothing against it[/green]"
         console.print(f"{name:9s} epsilon is at least {bound:.3f}: {verdict}")
     console.print("\nNext: [bold]noisette audit[/bold] checks every mechanism, and the README goes on from here.")

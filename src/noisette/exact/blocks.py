@@ -53,7 +53,7 @@ def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int, *, lea
     weight = exp_bounds(Fraction(-(offset**2)) / (2 * s2), places)[0]
     step = exp_bounds(Fraction(-width * (width + 2 * offset)) / (2 * s2), places)[0]
     twist = exp_bounds(Fraction(-width * width) / s2, places)[0]
-    weights = []
+    weights: list[int] = []
     while weight or len(weights) < least:
         weights.append(weight)
         weight, step = (weight * step) >> places, (step * twist) >> places

@@ -43,7 +43,7 @@ def _narrow(x: Integers) -> Integers:
 
 def multiplied(x: Integers, factor: int) -> Integers:
     """Return x * factor without overflow."""
-    if x.dtype == np.int64 and reach(x) * abs(factor) <= MOST:
+    if x.dtype == np.int64 and max(1, reach(x)) * abs(factor) <= MOST:
         return np.asarray(x * factor)
     return np.asarray(x.astype(object) * factor, dtype=object)
 

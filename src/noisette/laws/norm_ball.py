@@ -72,9 +72,11 @@ class NormBall:
             return DiscreteLaplace(self.scale).tail(t)
         if self.norm == 2:
             variances, weights, _ = _mixture(self.scale, self.dimension)
-            return np.vectorize(lambda u: float(np.sum(weights * _gaussian_tail(variances, u))))(t)[()]
+            return np.vectorize(lambda u: np.sum(weights * _gaussian_tail(variances, u)), [float])(t)[()]
         radius, mass = _cube_radius(self.scale, self.dimension)
-        return np.vectorize(lambda u: float(np.sum(mass * np.maximum(0, 1 - (2 * u + 1) / (2 * radius + 1)))))(t)[()]
+        return np.vectorize(lambda u: float(np.sum(mass * np.maximum(0, 1 - (2 * u + 1) / (2 * radius + 1)))), [float])(
+            t
+        )[()]
 
     def variance(self) -> float:
         """E Z_1^2: the variance of one coordinate."""

@@ -28,9 +28,12 @@ Noise: TypeAlias = Callable[[Fraction, tuple[int, ...] | None], int | Integers]
 """(step, shape) -> integer noise in units of the step; one integer for shape None."""
 
 _EXACT = 2.0**62
+_LARGEST = 1e300
 
 
 def _array(x: Answer) -> NDArray[Any]:
+    if isinstance(x, np.ma.MaskedArray) or _holds_truth_values(x):
+        raise InputError("The answer must consist of numbers: replace truth values and masked entries first.")
     try:
         array = np.asarray(x)
     except (ValueError, TypeError):
@@ -43,6 +46,11 @@ def _array(x: Answer) -> NDArray[Any]:
     elif array.dtype.kind in "iuf":
         return array
     raise InputError("The answer must consist of numbers: turn truth values and texts into numbers first.")
+
+
+def _holds_truth_values(x: Answer) -> bool:
+    """Tell whether a list has a truth value among its numbers, which numpy would take for 0 or 1."""
+    return isinstance(x, bool) or (isinstance(x, list | tuple) and any(map(_holds_truth_values, x)))
 
 
 def integer_answer(x: Answer) -> Integers:
@@ -67,8 +75,8 @@ def real_answer(x: Answer) -> NDArray[Any]:
     if array.dtype == object or (array.dtype.kind in "iu" and np.abs(array.astype(float)).max() >= 2**53):
         return _objects([_exact(v) for v in array.astype(object).flat], array.shape)
     floats = array.astype(float)
-    if not np.isfinite(floats).all():
-        raise InputError("The answer must be finite: replace NaN and infinite values before asking.")
+    if not (np.abs(floats) <= _LARGEST).all():
+        raise InputError("The answer must be finite, below 1e300: replace NaN and infinite values before asking.")
     return floats
 
 
@@ -79,8 +87,11 @@ def _objects(values: list[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _exact(value: Any) -> Fraction:
-    if isinstance(value, float | Decimal) and not math.isfinite(value):
-        raise InputError("The answer must be finite: replace NaN and infinite values before asking.")
+    if not isinstance(value, numbers.Rational | Decimal):
+        value = float(value)
+    finite = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+    if not finite or abs(value) > _LARGEST:
+        raise InputError("The answer must be finite, below 1e300: replace NaN and infinite values before asking.")
     return Fraction(value)
 
 
@@ -106,7 +117,8 @@ def to_lattice(x: NDArray[Any], step: Fraction) -> Integers:
     """Round each number to the nearest multiple of the step; return the multiples."""
     k = _power_of_two(step)
     if x.dtype != object and k is not None:
-        scaled = np.ldexp(x, -k)  # exact: a change of the exponent
+        with np.errstate(over="ignore"):
+            scaled = np.ldexp(x, -k)  # exact: a change of the exponent
         if np.abs(scaled).max() < _EXACT:
             return np.asarray(np.rint(scaled).astype(np.int64))
     return _objects([round(Fraction(v) / step) for v in x.flat], x.shape)

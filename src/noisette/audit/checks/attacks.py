@@ -18,7 +18,7 @@ from noisette.privacy import Pure
 
 __all__ = ["black_box", "floating_point"]
 
-_DELTA = 0.001  # at which attacks on mechanisms without a pure guarantee are judged
+_DELTA = 0.01  # at which attacks on mechanisms without a pure guarantee are judged
 _SENTENCES = "No attack proves more than is stated.", "An attack proves a larger epsilon than is stated."
 
 
@@ -35,7 +35,7 @@ def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:
     if subject.is_vector(m) or subject.is_whole(m):
         x, x_prime, distance = min(m.pairs(), key=lambda pair: abs(stated(m, pair[2])[0] - 1))
         return subject.plain(m, x), subject.plain(m, x_prime), Fraction(distance)
-    apart = _about(math.sqrt(m.variance()) / 2)
+    apart = _about(math.sqrt(m.variance()))
     return 0.0, float(apart), apart
 
 

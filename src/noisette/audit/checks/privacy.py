@@ -101,7 +101,9 @@ def tight(m: Subject, _: Effort) -> Finding:
         measured, stated = _loss(promise, P, Q, (2, 3))
         compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE)))
     measured, least = min(compared, key=lambda c: c[0] - c[1])
-    sentences = "The stated guarantee is tight.", "The stated guarantee is larger than any pair shows."
+    charged = any(reached(m, *pair) < 1 - CLOSE for pair in m.pairs())
+    tight_but = " but for what rounding vectors is charged" if charged else ""
+    sentences = f"The guarantee is tight{tight_but}.", "The stated guarantee is larger than any pair shows."
     return found("tight", measured, least, sentences, least=True)
 
 
