@@ -44,6 +44,7 @@ def test_every_example_keeps_the_contract(example, check):
     assert finding.sentence.endswith(".")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("example", "name"),
     cases(TWINS, lambda example, name: any(is_slow(example, check) for check in TWINS[name].convicted_by)),
