@@ -39,6 +39,7 @@ __all__ = [
     "Staircase",
     "TruncatedGeometric",
     "accuracy",
+    "attacks",
     "audit",
     "calibrate",
     "errors",
@@ -50,7 +51,7 @@ __all__ = [
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "audit", "plot"}
+_LATE = {"accuracy", "attacks", "audit", "plot"}
 
 
 def __getattr__(name: str) -> _ModuleType:
