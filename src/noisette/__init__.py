@@ -21,7 +21,7 @@ from noisette.mechanisms import (
     TruncatedGeometric,
     calibrate,
 )
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Pure, sensitivity
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure, sensitivity
 
 __version__ = "0.1.0"
 
@@ -34,6 +34,7 @@ __all__ = [
     "KNorm",
     "Laplace",
     "Neighbours",
+    "Profile",
     "Pure",
     "RandomizedResponse",
     "Staircase",

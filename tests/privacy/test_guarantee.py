@@ -26,7 +26,7 @@ def test_tenths_are_exact():
 
 @given(st.one_of(pures, zcdps, approxes), st.integers(0, 20))
 def test_k_fold_is_repeated_addition(g, k):
-    total = type(g)(*[0] * (2 if isinstance(g, nz.Approx) else 1))
+    total = g * 0
     for _ in range(k):
         total = total + g
     assert g * k == k * g == total
@@ -97,10 +97,15 @@ def test_implications_across_kinds():
 
 def test_mixed_sums():
     assert nz.Pure(1) + nz.ZCDP("1/2") == nz.ZCDP(1)
-    with pytest.raises(PrivacyError, match="zCDP part"):
-        nz.Approx(1, "1e-6") + nz.ZCDP(1)
-    with pytest.raises(PrivacyError, match="deltas add up"):
-        nz.Approx(1, "0.6") + nz.Approx(1, "0.6")
+    mixed = nz.Approx(1, "1e-9") + nz.ZCDP("0.1")
+    assert isinstance(mixed, nz.Profile)
+    assert 1 < mixed.epsilon("1e-6") < 1 + nz.ZCDP("0.1").epsilon("9e-7")
+    assert mixed <= nz.Approx("3.2", "1e-6")
+    much = nz.Approx(1, "0.6") + nz.Approx(1, "0.6")
+    assert much.delta(5) == pytest.approx(0.84), "deltas compose as 1 - (1 - d)^k, so 0.6 twice is not yet nothing"
+    assert (much + nz.Pure(1)).epsilon("0.5") == math.inf
+    with pytest.raises(PrivacyError, match="not a budget"):
+        nz.Pure(1) <= mixed  # noqa: B015
 
 
 def test_groups():

@@ -11,7 +11,7 @@ from noisette.accuracy.table import as_html, as_text
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
 from noisette.mechanisms import Mechanism
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Pure, sensitivity
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -41,7 +41,7 @@ class Comparison:
     """
 
     task: Task
-    guarantee: Guarantee
+    guarantee: Promise
     by: Column
     rows: tuple[Row, ...]
     refused: tuple[tuple[str, str], ...]
@@ -65,7 +65,7 @@ class Comparison:
         """
         return [self._error(name, _at(self.guarantee, budget)) for budget in budgets]
 
-    def _error(self, name: str, promise: Guarantee) -> float:
+    def _error(self, name: str, promise: Promise) -> float:
         try:
             return _measure(KINDS[name](self.task, promise), self.task, self.by)
         except InputError:
@@ -88,7 +88,7 @@ class Comparison:
 
 def compare(
     workload: Sensitivity | Matrix,
-    guarantee: Guarantee | Number,
+    guarantee: Promise | Number,
     *,
     answers: int | None = None,
     grid: Number | None = None,
@@ -130,7 +130,7 @@ def compare(
     return Comparison(task, promise, by, tuple(sorted(rows, key=lambda row: float(getattr(row, by)))), tuple(refused))
 
 
-def _task(workload: Any, promise: Guarantee, answers: int | None, grid: Number | None, level: float) -> Task:
+def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | None, level: float) -> Task:
     if isinstance(workload, Sensitivity):
         if answers is None:
             raise InputError("A sensitivity does not say how many answers there are: pass answers=….")
@@ -166,7 +166,7 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _at(guarantee: Guarantee, budget: float) -> Guarantee:
+def _at(guarantee: Promise, budget: float) -> Promise:
     """The same guarantee with another epsilon (or rho)."""
     match guarantee:
         case Pure():

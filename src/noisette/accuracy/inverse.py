@@ -14,7 +14,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.mechanisms import Gaussian, KNorm, Mechanism, calibrate
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["epsilon_for", "rho_for"]
 
@@ -64,7 +64,7 @@ def rho_for(
     return _smallest(_promise(Gaussian, error, level, sensitivity, answers, options, ZCDP), "rho")
 
 
-def _guarantee(epsilon: float, delta: Number | None) -> Guarantee:
+def _guarantee(epsilon: float, delta: Number | None) -> Promise:
     return Pure(epsilon) if delta is None else Approx(epsilon, delta)
 
 
@@ -75,7 +75,7 @@ def _promise(
     sensitivity: Distance,
     answers: int,
     options: dict[str, Any],
-    guarantee: Callable[[float], Guarantee],
+    guarantee: Callable[[float], Promise],
 ) -> Callable[[float], bool]:
     """The condition that a budget is enough; it also refuses what no budget can reach."""
     target = float(positive(error, "error"))

@@ -15,7 +15,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number
 from noisette.mechanisms import Mechanism
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
 
 __all__ = ["Answerer", "Ask", "BudgetError", "exact", "given", "spent_by"]
 
@@ -53,9 +53,9 @@ class Answerer:
     noisette.attacks.answerer.BudgetError: The budget of 1.5-DP does not hold another answer of 0.5-DP: stop asking.
     """
 
-    def __init__(self, mechanism: Mechanism, budget: Guarantee | Number, *, sensitivity: Distance = 1) -> None:
+    def __init__(self, mechanism: Mechanism, budget: Promise | Number, *, sensitivity: Distance = 1) -> None:
         self.mechanism = mechanism
-        self.budget: Guarantee = budget if isinstance(budget, Pure | Approx | ZCDP) else Pure(budget)
+        self.budget: Promise = budget if isinstance(budget, Pure | Approx | ZCDP) else Pure(budget)
         self.price: Guarantee = mechanism.guarantee(sensitivity)
         self.spent: Guarantee = self.price * 0
         if isinstance(self.budget, ZCDP):  # where rhos add up, a pure price counts with its rho from the first answer

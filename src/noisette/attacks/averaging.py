@@ -14,7 +14,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, whole
 from noisette.mechanisms import Mechanism
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import ZCDP, Guarantee, Pure
+from noisette.privacy import Guarantee
 
 __all__ = ["Averaging", "Forecast", "averaging", "averaging_forecast"]
 
@@ -82,7 +82,7 @@ def _sd(ask: Ask, answers: int) -> float | None:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Rows (answers, sd of their mean, epsilon by adding up, epsilon at delta by zCDP), all known before asking."""
+    """Rows (answers, sd of their mean, epsilon by adding up, least epsilon at delta), all known before asking."""
 
     mechanism: Mechanism
     delta: float
@@ -107,9 +107,9 @@ def averaging_forecast(
     >>> print(averaging_forecast(Geometric(10)))
     answers  sd of the mean  epsilon  epsilon at delta 1e-06
           1           14.14      0.1                     0.1
-         10            4.47        1                       1
-        100           1.414       10                   5.222
-      1,000           0.447      100                   20.55
+         10            4.47        1                  0.9994
+        100           1.414       10                   4.775
+      1,000           0.447      100                   19.34
     """
     price = mechanism.guarantee(sensitivity)
     if not 0 < fraction(delta, "delta") < 1:
@@ -119,6 +119,5 @@ def averaging_forecast(
 
 
 def _row(mechanism: Mechanism, price: Guarantee, t: int, delta: Number) -> tuple[int, float, float, float]:
-    basic = Pure(price.eps * t).epsilon() if isinstance(price, Pure) else math.inf
-    concentrated = ((price + ZCDP(0)) * t).epsilon(delta)
-    return t, math.sqrt(mechanism.variance() / t), basic, min(basic, concentrated)
+    together = price * t
+    return t, math.sqrt(mechanism.variance() / t), together.epsilon(), together.epsilon(delta)

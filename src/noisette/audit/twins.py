@@ -17,7 +17,7 @@ from noisette.audit.subject import Subject
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase, TruncatedGeometric
-from noisette.privacy import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["TWINS", "Twin", "twin"]
 
@@ -96,7 +96,7 @@ def _zero_twice(m: Subject) -> Made:
     return _lying(m, __call__=_released_by(release))
 
 
-def _restated(change: Callable[[Guarantee], Guarantee]) -> Callable[[Subject], Made]:
+def _restated(change: Callable[[Promise], Promise]) -> Callable[[Subject], Made]:
     def make(m: Subject) -> Made:
         return _lying(m, guarantee=lambda self, *distance: change(m.guarantee(*distance)))
 
@@ -108,8 +108,8 @@ def _modest(m: Subject) -> Made:
     return _restated(_times(part * 9 / 10))(m)
 
 
-def _times(factor: Fraction) -> Callable[[Guarantee], Guarantee]:
-    def change(g: Guarantee) -> Guarantee:
+def _times(factor: Fraction) -> Callable[[Promise], Promise]:
+    def change(g: Promise) -> Promise:
         match g:
             case Pure():
                 return Pure(g.eps * factor, neighbours=g.neighbours)
@@ -121,7 +121,7 @@ def _times(factor: Fraction) -> Callable[[Guarantee], Guarantee]:
     return change
 
 
-def _without_relation(g: Guarantee) -> Guarantee:
+def _without_relation(g: Promise) -> Promise:
     return ZCDP(g.rho) if isinstance(g, ZCDP) else Pure(g.eps) if isinstance(g, Pure) else Approx(g.eps, g.delta0)
 
 

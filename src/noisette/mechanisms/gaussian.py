@@ -25,12 +25,15 @@ from noisette.laws import DiscreteGaussian
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.privacy.convert import gaussian_delta, zcdp_delta
+from noisette.privacy.guarantee import once
+from noisette.privacy.loss import LatticeNormal, Loss, Normal
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian"]
 
+_NEAR = Fraction(1, 2**40)  # a total variation that may be added to delta instead of falling back on zCDP
 _SUMMABLE = 2**16  # up to this sigma (in grid units) delta is summed over the integers
 
 
@@ -52,7 +55,7 @@ class Gaussian:
         object.__setattr__(self, "grid", base.read_grid(grid, self.sigma))
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Gaussian":
+    def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Gaussian":
         """Return the least noise that keeps an (epsilon, delta) or zCDP guarantee, rounded up."""
         base.agreed(guarantee, sensitivity)
         size = base.read_sensitivity(sensitivity, cls.norm)
@@ -80,10 +83,24 @@ class Gaussian:
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return ZCDP((distance + grid)^2 / (2 sigma^2)); with grid = 1, ZCDP(distance^2 / (2 sigma^2))."""
         d, neighbours = base.read_distance(distance, self.norm)
-        return ZCDP(self._squared(distance, d) / (2 * self.sigma**2), neighbours=neighbours)
+        square = self._squared(distance, d)
+        return ZCDP(square / (2 * self.sigma**2), neighbours=neighbours, ledger=once(self._loss(distance, square)))
+
+    def _loss(self, distance: Distance, square: Fraction) -> Loss | None:
+        """What is known beyond zCDP: the loss of one whole number, or that of continuous noise and how near it is."""
+        if not square:
+            return None
+        if (shift := self._single_shift(distance, square)) and self.sigma <= _SUMMABLE:
+            return LatticeNormal(self.sigma**2, shift)
+        variation = self._cells(square) * (self.grid / self.sigma) ** 2 / 8
+        return Normal(sqrt_up(square) / self.sigma, variation) if variation <= _NEAR else None
+
+    def _cells(self, square: Fraction) -> Fraction:
+        """In how many places, weighed by their steps, answers differ (proof note)."""
+        return square if self.grid == 1 else Fraction(1)
 
     def _squared(self, distance: Distance, d: Fraction) -> Fraction:
         if self.grid == 1 and isinstance(distance, Sensitivity):
@@ -114,8 +131,7 @@ class Gaussian:
 
     def _smooth_delta(self, e: Fraction, square: Fraction) -> float:
         """The analytic curve plus the total variation between rounded and discrete Gaussians (proof note)."""
-        cells = square if self.grid == 1 else 1  # whole vectors at l2 distance D differ in at most D^2 places
-        extra = (1 + exp_up(e)) * cells * (self.grid / self.sigma) ** 2 / 8
+        extra = (1 + exp_up(e)) * self._cells(square) * (self.grid / self.sigma) ** 2 / 8
         smooth = Fraction(gaussian_delta(sqrt_up(square) / self.sigma, e))
         return min(1.0, nearest_float(smooth + extra, up=True))
 

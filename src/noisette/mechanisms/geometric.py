@@ -6,6 +6,7 @@ For a single count it is optimal for every Bayesian analyst and every loss that 
 [Ghosh-Roughgarden-Sundararajan 2009]
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +20,9 @@ from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.answers import release_integers
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
-from noisette.privacy import Guarantee, Pure
+from noisette.privacy import Promise, Pure
+from noisette.privacy.guarantee import once
+from noisette.privacy.loss import LatticeLaplace
 
 __all__ = ["Geometric"]
 
@@ -42,7 +45,7 @@ class Geometric:
         object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance = 1) -> "Geometric":
+    def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1) -> "Geometric":
         """Return the least noise that keeps the guarantee."""
         agreed(guarantee, sensitivity)
         return cls(read_sensitivity(sensitivity, cls.norm) / pure_epsilon(guarantee))
@@ -56,10 +59,13 @@ class Geometric:
         """Release a private version of whole numbers."""
         return release_integers(x, lambda _, shape: self.law.sample(shape, rng))
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(distance / scale)."""
         d, neighbours = read_distance(distance, self.norm)
-        return Pure(d / self.scale, neighbours=neighbours)
+        return Pure(d / self.scale, neighbours=neighbours, ledger=once(self._loss(math.ceil(d))))
+
+    def _loss(self, steps: int) -> LatticeLaplace | None:
+        return LatticeLaplace(steps / self.scale, steps) if steps else None
 
     def pmf(self, y: Any, x: Any) -> Any:
         """P(x is released as y), for single numbers or arrays of them."""

@@ -23,7 +23,7 @@ from noisette.laws.law import smallest
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import integer_answer, lattice_step, real_answer, release_integers, release_reals
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import Guarantee, Pure
+from noisette.privacy import Promise, Pure
 
 __all__ = ["KNorm"]
 
@@ -52,7 +52,7 @@ class KNorm:
     @classmethod
     def calibrated(
         cls,
-        guarantee: Guarantee,
+        guarantee: Promise,
         sensitivity: Distance = 1,
         *,
         norm: float | str = math.inf,
@@ -91,7 +91,7 @@ class KNorm:
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure((distance + grid) / scale); with grid = 1, Pure(distance / scale)."""
         d, neighbours = base.read_distance(distance, self.norm)
         return Pure((d + base.slack(self.grid)) / self.scale if d else 0, neighbours=neighbours)

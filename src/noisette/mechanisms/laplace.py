@@ -7,6 +7,7 @@ Smith 2006; on a grid because floating-point noise leaks: Mironov 2012]
 With `grid=1` the answers must be whole numbers, nothing is rounded, and it is the geometric mechanism.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +19,9 @@ from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import Guarantee, Pure
+from noisette.privacy import Promise, Pure
+from noisette.privacy.guarantee import once
+from noisette.privacy.loss import LatticeLaplace
 
 __all__ = ["Laplace"]
 
@@ -43,7 +46,7 @@ class Laplace:
         object.__setattr__(self, "grid", base.read_grid(grid, self.scale))
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Laplace":
+    def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Laplace":
         """Return the least noise that keeps the guarantee; the sensitivity is rounded up for the grid."""
         base.agreed(guarantee, sensitivity)
         size, epsilon = base.read_sensitivity(sensitivity, cls.norm), base.pure_epsilon(guarantee)
@@ -63,10 +66,15 @@ class Laplace:
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure((distance + grid) / scale); with grid = 1, Pure(distance / scale)."""
         d, neighbours = base.read_distance(distance, self.norm)
-        return Pure((d + base.slack(self.grid)) / self.scale if d else 0, neighbours=neighbours)
+        if not d:
+            return Pure(0, neighbours=neighbours)
+        moved = d + base.slack(self.grid)
+        steps = math.ceil(moved / self.grid)  # a coarser lattice dominates the finer ones of longer answers
+        loss = LatticeLaplace(steps * self.grid / self.scale, steps)
+        return Pure(moved / self.scale, neighbours=neighbours, ledger=once(loss))
 
     def pmf(self, y: Any, x: Any) -> Any:
         """P(the single number x is released as y): 0 off the grid."""

@@ -14,7 +14,7 @@ from noisette.exact.number import Number, floor_log2, fraction, positive
 from noisette.exact.random import Random
 from noisette.laws.law import Law, half_width
 from noisette.privacy.convert import pure_within_approx, pure_within_zcdp
-from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Pure
+from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -41,7 +41,7 @@ class Mechanism(Protocol):
         """Release a private version of the true answer x."""
         ...
 
-    def guarantee(self, distance: Distance = ...) -> Guarantee:
+    def guarantee(self, distance: Distance = ...) -> Promise:
         """Return what holds for two answers at most `distance` apart."""
         ...
 
@@ -66,7 +66,7 @@ class Mechanism(Protocol):
         ...
 
 
-def calibrate(mechanism: type[M], guarantee: Guarantee | Number, *, sensitivity: Distance = 1, **options: Any) -> M:
+def calibrate(mechanism: type[M], guarantee: Promise | Number, *, sensitivity: Distance = 1, **options: Any) -> M:
     """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
 
     >>> from noisette.mechanisms import Geometric
@@ -96,7 +96,7 @@ def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
     return positive(sensitivity, "sensitivity")
 
 
-def pure_epsilon(guarantee: Guarantee) -> Fraction:
+def pure_epsilon(guarantee: Promise) -> Fraction:
     """Return the largest epsilon, rounded down, for which every epsilon-DP mechanism keeps the guarantee."""
     match guarantee:
         case Pure():
@@ -110,7 +110,7 @@ def pure_epsilon(guarantee: Guarantee) -> Fraction:
     return epsilon
 
 
-def agreed(guarantee: Guarantee, sensitivity: Distance) -> None:
+def agreed(guarantee: Promise, sensitivity: Distance) -> None:
     """Refuse a promise under one relation with a sensitivity under another."""
     named = sensitivity.neighbours if isinstance(sensitivity, Sensitivity) else None
     if named and guarantee.neighbours and named is not guarantee.neighbours:

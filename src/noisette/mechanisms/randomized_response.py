@@ -22,7 +22,7 @@ from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
-from noisette.privacy import Guarantee, Neighbours, Pure
+from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["RandomizedResponse"]
@@ -48,9 +48,7 @@ class RandomizedResponse:
             raise InputError("categories must be at most 2^62: code the answers more coarsely.")
 
     @classmethod
-    def calibrated(
-        cls, guarantee: Guarantee, sensitivity: Distance = 1, *, categories: int = 2
-    ) -> "RandomizedResponse":
+    def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, categories: int = 2) -> "RandomizedResponse":
         """Return the response that keeps the guarantee for people who answer `sensitivity` times."""
         agreed(guarantee, sensitivity)
         reports, _ = cls._answers(sensitivity)
@@ -95,7 +93,7 @@ class RandomizedResponse:
         reports = np.where(kept, answers, other + (other >= answers))
         return reports if np.ndim(x) else int(reports)
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(epsilon) for each report that one person gives, under replace."""
         reports, neighbours = self._answers(distance)
         return Pure(self.epsilon * reports, neighbours=neighbours)

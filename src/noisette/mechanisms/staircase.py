@@ -21,7 +21,7 @@ from noisette.laws import DiscreteStaircase
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import Guarantee, Pure
+from noisette.privacy import Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Staircase"]
@@ -54,7 +54,7 @@ class Staircase:
             raise InputError("gamma must lie between 0 and 1: it is the part of a step that stays high.")
 
     @classmethod
-    def calibrated(cls, guarantee: Guarantee, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Staircase":
+    def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Staircase":
         """Return the mechanism that keeps the guarantee; each number that one person can move costs its share."""
         base.agreed(guarantee, sensitivity)
         moved = max(1, sensitivity.l0) if isinstance(sensitivity, Sensitivity) else 1
@@ -76,7 +76,7 @@ class Staircase:
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
-    def guarantee(self, distance: Distance | None = None) -> Guarantee:
+    def guarantee(self, distance: Distance | None = None) -> Promise:
         """Return Pure(epsilon) for each started `sensitivity` of distance, times the numbers that one person moves."""
         if distance is None:
             distance = self.sensitivity

@@ -20,7 +20,7 @@ from noisette.laws.law import half_width
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.geometric import Geometric
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_sensitivity
-from noisette.privacy import Guarantee
+from noisette.privacy import Promise
 
 __all__ = ["TruncatedGeometric"]
 
@@ -48,7 +48,7 @@ class TruncatedGeometric:
 
     @classmethod
     def calibrated(
-        cls, guarantee: Guarantee, sensitivity: Distance = 1, *, low: int = 0, high: int
+        cls, guarantee: Promise, sensitivity: Distance = 1, *, low: int = 0, high: int
     ) -> "TruncatedGeometric":
         """Return the least noise that keeps the guarantee."""
         agreed(guarantee, sensitivity)
@@ -64,7 +64,7 @@ class TruncatedGeometric:
         y = np.clip(self._untruncated(inside, rng), self.low, self.high)
         return y if np.ndim(x) else int(y)
 
-    def guarantee(self, distance: Distance = 1) -> Guarantee:
+    def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(distance / scale): the end points see the full loss, so nothing is gained by truncation."""
         return self._untruncated.guarantee(distance)
 

@@ -17,6 +17,7 @@ __all__ = [
     "approx_epsilon",
     "gaussian_delta",
     "group_delta",
+    "lowest",
     "pure_to_zcdp",
     "pure_within_approx",
     "pure_within_zcdp",
@@ -75,7 +76,7 @@ def zcdp_delta(rho: Fraction, e: Fraction) -> float:
     def log_delta(a: float) -> float:
         return (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
 
-    best = min(0.0, _lowest(log_delta, 1 + 1e-12, max(2.0, 2 * x / r + 10)))
+    best = min(0.0, lowest(log_delta, 1 + 1e-12, max(2.0, 2 * x / r + 10)))
     return min(1.0, math.exp(best + abs(best) * 2.0**-40) * _UP + _LEAST)
 
 
@@ -91,10 +92,10 @@ def zcdp_epsilon(rho: Fraction, d: Fraction) -> float:
     def epsilon(a: float) -> float:
         return a * r + math.log1p(-1 / a) - (log_d + math.log(a)) / (a - 1)
 
-    return max(0.0, _lowest(epsilon, 1 + 1e-12, 4 + 4 * math.sqrt(-log_d / r)) * _UP)
+    return max(0.0, lowest(epsilon, 1 + 1e-12, 4 + 4 * math.sqrt(-log_d / r)) * _UP)
 
 
-def _lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
+def lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
     """The least value of a unimodal function that golden-section search over log(a - 1) finds."""
     low, high, ratio = math.log(lo - 1), math.log(hi - 1), (math.sqrt(5) - 1) / 2
     for _ in range(120):

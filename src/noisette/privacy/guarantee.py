@@ -1,24 +1,32 @@
 """Guarantees: what a mechanism promises, with the arithmetic of promises.
 
-    Guarantee = Pure | Approx | ZCDP
+    Guarantee = Pure | Approx | ZCDP | Profile
 
-`a + b` is what holds when both are released (adaptively), `a * k` when k like it are, `a <= b` that a implies b,
-`.delta(epsilon)` and `.epsilon(delta)` the tightest pair that follows, rounded up. Composition is the basic one: exact
-sums of exact rationals; rho's add, and a pure epsilon enters a sum with zCDP as epsilon^2 / 2.
+`a + b` is what holds when both are released, `a * k` when k like it are, `a <= b` that a implies b, `.delta(epsilon)`
+and `.epsilon(delta)` the tightest pair that is known to follow, rounded up.
+
+What a sum states is basic composition, exact sums of exact rationals: Pure("0.1") * 3 == Pure("0.3"). What it knows is
+more: it keeps the privacy losses of all that was added, with their counts, and composes them tightly when asked for
+delta or epsilon. Where no plain statement holds for all parts the sum is a `Profile`, which has nothing but that.
+
+The releases may depend on each other's results, but what each of them promises must be settled in advance; where later
+promises depend on earlier answers, use a filter.   [Rogers-Roth-Ullman-Vadhan 2016]
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, nearest_float, whole
-from noisette.privacy import convert
+from noisette.privacy import convert, tight
+from noisette.privacy.loss import Loss, Response
 from noisette.privacy.neighbours import Neighbours, common
 
-__all__ = ["ZCDP", "Approx", "Guarantee", "Pure"]
+__all__ = ["ZCDP", "Approx", "Guarantee", "Profile", "Promise", "Pure"]
 
 LARGEST_EPSILON = 10**6
 
@@ -37,6 +45,27 @@ def _delta(value: Number, *, least: int = 0) -> Fraction:
     return number
 
 
+@dataclass(frozen=True)
+class Ledger:
+    """Losses with their counts, and the rho of what is known by zCDP alone."""
+
+    parts: tuple[tuple[Loss, int], ...]
+    rho: Fraction = Fraction(0)
+
+    def __add__(self, other: Ledger) -> Ledger:
+        mine, more = dict(self.parts), dict(other.parts)
+        together = {loss: mine.get(loss, 0) + more.get(loss, 0) for loss in {**mine, **more}}
+        return Ledger(tuple(sorted(together.items(), key=repr)), self.rho + other.rho)
+
+    def __mul__(self, k: int) -> Ledger:
+        return Ledger(tuple((loss, k * count) for loss, count in self.parts if k), k * self.rho)
+
+
+def once(loss: Loss | None) -> Ledger | None:
+    """Return the ledger of a single release, if its loss is known."""
+    return None if loss is None else Ledger(((loss, 1),))
+
+
 class _Algebra:
     """What all guarantees share; `neighbours` is None where the relation does not matter."""
 
@@ -44,7 +73,7 @@ class _Algebra:
 
     def __add__(self, other: object) -> Guarantee:
         """Return what holds when both are released."""
-        if not isinstance(other, Pure | Approx | ZCDP):
+        if not isinstance(other, Pure | Approx | ZCDP | Profile):
             return NotImplemented
         return _sum(_known(self), other)
 
@@ -56,10 +85,18 @@ class _Algebra:
 
     def __le__(self, other: object) -> bool:
         """Tell whether this guarantee implies the other."""
-        if not isinstance(other, Pure | Approx | ZCDP):
+        if not isinstance(other, Pure | Approx | ZCDP | Profile):
             return NotImplemented
         common(self.neighbours, other.neighbours)
         return _implies(_known(self), other)
+
+    def delta(self, epsilon: Number) -> float:
+        """Return the smallest delta known with (epsilon, delta)-DP, rounded up."""
+        return _known_delta(_known(self), _epsilon(epsilon))
+
+    def epsilon(self, delta: Number = 0) -> float:
+        """Return the smallest epsilon known with (epsilon, delta)-DP, rounded up; infinite if there is none."""
+        return _known_epsilon(_known(self), _delta(delta))
 
     def under(self, neighbours: Neighbours) -> Guarantee:
         """Restate the guarantee for a relation; add/remove becomes replace at the price of a group of two.
@@ -81,13 +118,13 @@ class _Algebra:
         return _group(_known(self), whole(size, "size"))
 
     def __repr__(self) -> str:
-        numbers = [repr(str(v)) for k, v in vars(self).items() if k != "neighbours"]
+        numbers = [repr(str(v)) for k, v in vars(self).items() if k not in ("neighbours", "ledger")]
         relation = [f"neighbours={self.neighbours.name}"] if self.neighbours else []
         return f"{type(self).__name__}({', '.join(numbers + relation)})"
 
 
 def _known(guarantee: object) -> Guarantee:
-    assert isinstance(guarantee, Pure | Approx | ZCDP)
+    assert isinstance(guarantee, Pure | Approx | ZCDP | Profile)
     return guarantee
 
 
@@ -101,18 +138,12 @@ class Pure(_Algebra):
 
     eps: Fraction
     neighbours: Neighbours | None = field(default=None, kw_only=True)
+    ledger: Ledger | None = field(default=None, kw_only=True, compare=False)
 
-    def __init__(self, eps: Number, *, neighbours: Neighbours | None = None) -> None:
+    def __init__(self, eps: Number, *, neighbours: Neighbours | None = None, ledger: Ledger | None = None) -> None:
         object.__setattr__(self, "eps", _epsilon(eps))
         object.__setattr__(self, "neighbours", neighbours)
-
-    def delta(self, epsilon: Number) -> float:
-        """Return the smallest delta with (epsilon, delta)-DP, rounded up."""
-        return nearest_float(convert.approx_delta(self.eps, Fraction(0), _epsilon(epsilon)), up=True)
-
-    def epsilon(self, delta: Number = 0) -> float:
-        """Return the smallest epsilon with (epsilon, delta)-DP, rounded up."""
-        return convert.approx_epsilon(self.eps, Fraction(0), _delta(delta))
+        object.__setattr__(self, "ledger", ledger)
 
     def __str__(self) -> str:
         return f"{_short(self.eps)}-DP{_under(self.neighbours)}"
@@ -129,19 +160,15 @@ class Approx(_Algebra):
     eps: Fraction
     delta0: Fraction
     neighbours: Neighbours | None = field(default=None, kw_only=True)
+    ledger: Ledger | None = field(default=None, kw_only=True, compare=False)
 
-    def __init__(self, eps: Number, delta: Number, *, neighbours: Neighbours | None = None) -> None:
+    def __init__(
+        self, eps: Number, delta: Number, *, neighbours: Neighbours | None = None, ledger: Ledger | None = None
+    ) -> None:
         object.__setattr__(self, "eps", _epsilon(eps))
         object.__setattr__(self, "delta0", _delta(delta))
         object.__setattr__(self, "neighbours", neighbours)
-
-    def delta(self, epsilon: Number) -> float:
-        """Return the smallest delta with (epsilon, delta)-DP, rounded up."""
-        return nearest_float(convert.approx_delta(self.eps, self.delta0, _epsilon(epsilon)), up=True)
-
-    def epsilon(self, delta: Number) -> float:
-        """Return the smallest epsilon with (epsilon, delta)-DP, rounded up; infinite below its own delta."""
-        return convert.approx_epsilon(self.eps, self.delta0, _delta(delta))
+        object.__setattr__(self, "ledger", ledger)
 
     def __str__(self) -> str:
         return f"({_short(self.eps)}, {_short(self.delta0)})-DP{_under(self.neighbours)}"
@@ -159,27 +186,45 @@ class ZCDP(_Algebra):
 
     rho: Fraction
     neighbours: Neighbours | None = field(default=None, kw_only=True)
+    ledger: Ledger | None = field(default=None, kw_only=True, compare=False)
 
-    def __init__(self, rho: Number, *, neighbours: Neighbours | None = None) -> None:
+    def __init__(self, rho: Number, *, neighbours: Neighbours | None = None, ledger: Ledger | None = None) -> None:
         number = fraction(rho, "rho")
         if not 0 <= number <= LARGEST_EPSILON:
             raise InputError(f"rho must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between 0.001 and 1.")
         object.__setattr__(self, "rho", number)
         object.__setattr__(self, "neighbours", neighbours)
-
-    def delta(self, epsilon: Number) -> float:
-        """Return a delta with (epsilon, delta)-DP: the best known conversion, rounded up."""
-        return convert.zcdp_delta(self.rho, _epsilon(epsilon)) if self.rho else 0.0
-
-    def epsilon(self, delta: Number) -> float:
-        """Return an epsilon with (epsilon, delta)-DP: the best known conversion, rounded up."""
-        return convert.zcdp_epsilon(self.rho, _delta(delta)) if self.rho else 0.0
+        object.__setattr__(self, "ledger", ledger)
 
     def __str__(self) -> str:
         return f"{_short(self.rho)}-zCDP{_under(self.neighbours)}"
 
 
-Guarantee: TypeAlias = Pure | Approx | ZCDP
+@dataclass(frozen=True, repr=False)
+class Profile(_Algebra):
+    """Several releases together for which neither a pure, an approximate nor a zCDP guarantee holds for all.
+
+    >>> g = Approx(1, "1e-9") + ZCDP("0.1")
+    >>> type(g).__name__, round(g.epsilon("1e-6"), 3)
+    ('Profile', 3.112)
+    """
+
+    ledger: Ledger
+    neighbours: Neighbours | None = field(default=None, kw_only=True)
+
+    def __str__(self) -> str:
+        releases = sum(k for _, k in self.ledger.parts)
+        rest = f" and {_short(self.ledger.rho)}-zCDP" if self.ledger.rho else ""
+        return f"{releases} releases{rest} together{_under(self.neighbours)}"
+
+    def __repr__(self) -> str:
+        return f"Profile({self.ledger!r}{_under(self.neighbours)})"
+
+
+Promise: TypeAlias = Pure | Approx | ZCDP
+"""A guarantee that can be asked for."""
+
+Guarantee: TypeAlias = Pure | Approx | ZCDP | Profile
 
 
 def _short(number: Fraction) -> str:
@@ -191,33 +236,42 @@ def _under(neighbours: Neighbours | None) -> str:
     return f" under {neighbours}" if neighbours else ""
 
 
+def _ledger(a: Guarantee) -> Ledger:
+    """What a guarantee knows; without more, randomized response stands for (epsilon, delta)."""
+    if a.ledger is not None:
+        return a.ledger
+    if isinstance(a, ZCDP):
+        return Ledger((), a.rho)
+    return Ledger(((Response(a.eps, _own_delta(a)), 1),) if a.eps or _own_delta(a) else ())
+
+
 def _sum(a: Guarantee, b: Guarantee) -> Guarantee:
-    relation = common(a.neighbours, b.neighbours)
-    match a, b:
-        case (Pure(), Pure()):
-            return Pure(a.eps + b.eps, neighbours=relation)
-        case (Pure() | ZCDP(), Pure() | ZCDP()):
-            return ZCDP(_rho(a) + _rho(b), neighbours=relation)
-        case (Pure() | Approx(), Pure() | Approx()):
-            delta0 = _own_delta(a) + _own_delta(b)
-            if delta0 >= 1:
-                raise PrivacyError("The deltas add up to 1 or more, which promises nothing: use smaller ones.")
-            return Approx(a.eps + b.eps, delta0, neighbours=relation)
-        case _:
-            raise PrivacyError(
-                "An (epsilon, delta) guarantee does not add to a zCDP one: "
-                "state the zCDP part as Approx(part.epsilon(delta), delta) first."
-            )
+    relation, together = common(a.neighbours, b.neighbours), _ledger(a) + _ledger(b)
+    if isinstance(a, Pure | Approx) and isinstance(b, Pure | Approx):
+        return _stated(a.eps + b.eps, _own_delta(a) + _own_delta(b), None, relation, together)
+    if isinstance(a, Pure | ZCDP) and isinstance(b, Pure | ZCDP):
+        return _stated(None, None, _rho(a) + _rho(b), relation, together)
+    return Profile(together, neighbours=relation)
 
 
 def _times(a: Guarantee, k: int) -> Guarantee:
-    match a:
-        case Pure():
-            return Pure(k * a.eps, neighbours=a.neighbours)
-        case Approx():
-            return Approx(k * a.eps, k * a.delta0, neighbours=a.neighbours)
-        case ZCDP():
-            return ZCDP(k * a.rho, neighbours=a.neighbours)
+    together = _ledger(a) * k
+    if isinstance(a, Pure | Approx):
+        return _stated(k * a.eps, k * _own_delta(a), None, a.neighbours, together)
+    return _stated(None, None, k * a.rho if isinstance(a, ZCDP) else None, a.neighbours, together)
+
+
+def _stated(
+    eps: Fraction | None, delta: Fraction | None, rho: Fraction | None, neighbours: Neighbours | None, ledger: Ledger
+) -> Guarantee:
+    """The plain statement of basic composition, or a profile where it would say nothing."""
+    if eps is not None and delta is not None and eps <= LARGEST_EPSILON and delta < 1:
+        if delta:
+            return Approx(eps, delta, neighbours=neighbours, ledger=ledger)
+        return Pure(eps, neighbours=neighbours, ledger=ledger)
+    if rho is not None and rho <= LARGEST_EPSILON:
+        return ZCDP(rho, neighbours=neighbours, ledger=ledger)
+    return Profile(ledger, neighbours=neighbours)
 
 
 def _group(a: Guarantee, k: int) -> Guarantee:
@@ -229,40 +283,65 @@ def _group(a: Guarantee, k: int) -> Guarantee:
             return Approx(k * a.eps, convert.group_delta(a.eps, a.delta0, k), neighbours=a.neighbours)
         case ZCDP():
             return ZCDP(k * k * a.rho, neighbours=a.neighbours)
-
-
-def _rho(a: Pure | ZCDP) -> Fraction:
-    return convert.pure_to_zcdp(a.eps) if isinstance(a, Pure) else a.rho
+        case Profile():
+            raise PrivacyError("For groups, add up what each mechanism guarantees at the group's distance instead.")
 
 
 def _own_delta(a: Pure | Approx) -> Fraction:
     return a.delta0 if isinstance(a, Approx) else Fraction(0)
 
 
-def _with(a: Guarantee, neighbours: Neighbours) -> Guarantee:
+def _rho(a: Pure | ZCDP) -> Fraction:
+    return convert.pure_to_zcdp(a.eps) if isinstance(a, Pure) else a.rho
+
+
+def _with(a: Guarantee, neighbours: Neighbours | None) -> Guarantee:
     match a:
         case Pure():
-            return Pure(a.eps, neighbours=neighbours)
+            return Pure(a.eps, neighbours=neighbours, ledger=a.ledger)
         case Approx():
-            return Approx(a.eps, a.delta0, neighbours=neighbours)
+            return Approx(a.eps, a.delta0, neighbours=neighbours, ledger=a.ledger)
         case ZCDP():
-            return ZCDP(a.rho, neighbours=neighbours)
+            return ZCDP(a.rho, neighbours=neighbours, ledger=a.ledger)
+        case Profile():
+            return Profile(a.ledger, neighbours=neighbours)
+
+
+def _known_delta(a: Guarantee, e: Fraction) -> float:
+    """The least of what the guarantee states and what it knows imply."""
+    bounds = []
+    if not isinstance(a, ZCDP | Profile):
+        bounds.append(nearest_float(convert.approx_delta(a.eps, _own_delta(a), e), up=True))
+    if isinstance(a, ZCDP):
+        bounds.append(convert.zcdp_delta(a.rho, e) if a.rho else 0.0)
+    if a.ledger is not None and min(bounds, default=1.0) > 0:
+        bounds.append(tight.tight_delta(a.ledger.parts, a.ledger.rho, e))
+    return min(bounds)
+
+
+def _known_epsilon(a: Guarantee, d: Fraction) -> float:
+    bounds = []
+    if not isinstance(a, ZCDP | Profile):
+        bounds.append(convert.approx_epsilon(a.eps, _own_delta(a), d))
+    if isinstance(a, ZCDP):
+        bounds.append(convert.zcdp_epsilon(a.rho, d) if a.rho else 0.0)
+    if a.ledger is not None and d > 0:
+        bounds.append(tight.tight_epsilon(a.ledger.parts, a.ledger.rho, d))
+    return min(bounds, default=math.inf)
 
 
 def _implies(a: Guarantee, b: Guarantee) -> bool:
-    pair = _own_pair(a)
     match b:
         case Pure():
-            return pair is not None and pair[0] <= b.eps and pair[1] == 0
+            return (isinstance(a, Pure | Approx) and a.eps <= b.eps and _own_delta(a) == 0) or _is_nothing(a)
         case Approx():
-            delta = convert.approx_delta(*pair, b.eps) if pair else Fraction(a.delta(b.eps))
-            return delta <= b.delta0
+            plainly = isinstance(a, Pure | Approx) and convert.approx_delta(a.eps, _own_delta(a), b.eps) <= b.delta0
+            return plainly or Fraction(_known_delta(a, b.eps)) <= b.delta0
         case ZCDP():
-            return not isinstance(a, Approx) and _rho(a) <= b.rho
+            return (isinstance(a, Pure | ZCDP) and _rho(a) <= b.rho) or _is_nothing(a)
+        case Profile():
+            raise PrivacyError("Compare with a Pure, Approx or ZCDP guarantee: a profile is not a budget.")
 
 
-def _own_pair(a: Guarantee) -> tuple[Fraction, Fraction] | None:
-    """The (epsilon, delta) that a guarantee states by itself, if it does."""
-    if isinstance(a, ZCDP):
-        return None if a.rho else (Fraction(0), Fraction(0))
-    return a.eps, _own_delta(a)
+def _is_nothing(a: Guarantee) -> bool:
+    return a.rho == 0 if isinstance(a, ZCDP) else not isinstance(a, Profile) and a.eps == 0 == _own_delta(a)

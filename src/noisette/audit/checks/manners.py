@@ -16,7 +16,7 @@ from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
 from noisette.errors import InputError, NoisetteError, PrivacyError
 from noisette.mechanisms import RandomizedResponse, Staircase, calibrate
-from noisette.privacy import ZCDP, Guarantee, Neighbours, Pure, sensitivity
+from noisette.privacy import ZCDP, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["lattice", "refusals", "relations"]
@@ -25,7 +25,7 @@ SECRET = 987654
 _ONE = {relation: Sensitivity(1, 1, 1, 1, neighbours=relation) for relation in Neighbours}
 
 
-def _cost(promise: Guarantee) -> Fraction:
+def _cost(promise: Promise) -> Fraction:
     return promise.rho if isinstance(promise, ZCDP) else promise.eps
 
 
@@ -43,11 +43,11 @@ def _options(m: Subject) -> dict[str, Any]:
     return {p.name: getattr(m, p.name) for p in needed if p.kind is p.KEYWORD_ONLY and p.default is p.empty}
 
 
-def _replaced_histogram(m: Subject) -> Guarantee:
+def _replaced_histogram(m: Subject) -> Promise:
     """What replacing a person in a histogram must cost: two cells move by one each."""
     if isinstance(m, Staircase):
-        return m.guarantee(1) * 2
-    promise: Guarantee = m.guarantee({1: 2, 2: sensitivity.histogram(neighbours=Neighbours.REPLACE).l2}.get(m.norm, 1))
+        return Pure(2 * _cost(m.guarantee(1)))
+    promise: Promise = m.guarantee({1: 2, 2: sensitivity.histogram(neighbours=Neighbours.REPLACE).l2}.get(m.norm, 1))
     return promise
 
 

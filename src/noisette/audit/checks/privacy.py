@@ -15,7 +15,7 @@ from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_
 from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
 from noisette.mechanisms.mechanism import lattice_point, slack
-from noisette.privacy import ZCDP, Guarantee, Neighbours, Pure
+from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["bounded_loss", "delta_curve", "private", "sums_to_one", "tight"]
@@ -39,7 +39,7 @@ def _worst(compared: list[Compared]) -> Compared:
     return max(compared, key=lambda c: c[0] - c[1])
 
 
-def _promised(m: Subject) -> Iterator[tuple[Any, Any, Fraction, Guarantee, Floats, Floats]]:
+def _promised(m: Subject) -> Iterator[tuple[Any, Any, Fraction, Promise, Floats, Floats]]:
     """Each pair with what is promised for it and its two laws; for zCDP with room for Rényi orders up to three."""
     for x, x_prime, distance in m.pairs():
         promise = m.guarantee(distance)
@@ -48,7 +48,7 @@ def _promised(m: Subject) -> Iterator[tuple[Any, Any, Fraction, Guarantee, Float
         yield x, x_prime, distance, promise, *laws_of(m, x, x_prime, also=also)
 
 
-def epsilons(promise: Guarantee) -> list[float]:
+def epsilons(promise: Promise) -> list[float]:
     """Return epsilons at which a promise says something different each time."""
     match promise:
         case ZCDP():
@@ -69,7 +69,7 @@ def private(m: Subject, _: Effort) -> Finding:
     return found("private", *_worst(compared), sentences)
 
 
-def _loss(promise: Guarantee, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
+def _loss(promise: Promise, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
     if isinstance(promise, ZCDP):
         return max(renyi(P, Q, a) / a for a in orders), float(promise.rho)
     return largest_loss(P, Q), float(promise.eps)

@@ -1,0 +1,301 @@
+"""Privacy losses: for each kind of mechanism the pair of laws (P, Q) that are hardest to hide from each other.
+
+The loss is L = ln(P/Q). It is told by `above(t)` = (P(L > t), Q(L > t)) and `below(t)` = (P(L <= t), Q(L <= t)), for
+arrays of t, or as atoms; Q(L) = e^-L P(L) ties the two. A pair that dominates a mechanism's every pair of neighbours
+bounds its delta(epsilon) = E_P(1 - e^(epsilon - L))_+, alone and composed.   [Zhu-Dong-Wang 2022]
+
+Vocabulary: `t` loss · `p` masses under P · `slack` total variation between what is released and what is accounted.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.exact.rational import exp_up, ln_bounds
+
+__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_REACH = 20.0  # standard deviations: beyond lies 1e-88
+
+
+class Loss(Protocol):
+    """A dominating pair of laws; frozen and hashable, so that equal ones can be counted."""
+
+    symmetric: bool
+    """Whether (Q, P) has the same law of losses as (P, Q)."""
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """Return (losses, masses under P) if there are few of them."""
+        ...
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Return P(L > t) and Q(L > t)."""
+        ...
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """Return P(L <= t) and Q(L <= t)."""
+        ...
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """Return losses beyond which, on either side, at most mass `tail` lies."""
+        ...
+
+    def certain(self) -> float:
+        """Return the mass of P where Q has none."""
+        ...
+
+    def slack(self) -> float:
+        """Return the total variation that must be added for what is really released."""
+        ...
+
+    def pure(self) -> Fraction | None:
+        """Return the largest loss, if there is one and no more is certain."""
+        ...
+
+    def rho(self) -> Fraction | None:
+        """Return a rho for which what is released is rho-zCDP, if one is known."""
+        ...
+
+
+class _Plain:
+    """What most pairs share."""
+
+    symmetric = True
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """Not a law of few atoms."""
+        return None
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Given by atoms."""
+        raise NotImplementedError
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """Given by atoms."""
+        raise NotImplementedError
+
+    def certain(self) -> float:
+        """Both laws have the same support."""
+        return 0.0
+
+    def slack(self) -> float:
+        """What is accounted is what is released."""
+        return 0.0
+
+    def pure(self) -> Fraction | None:
+        """Losses are unbounded."""
+        return None
+
+    def rho(self) -> Fraction | None:
+        """epsilon^2/2 where the loss is bounded.   [Bun-Steinke 2016]"""
+        bound = self.pure()
+        return None if bound is None else bound * bound / 2
+
+
+@dataclass(frozen=True)
+class Response(_Plain):
+    """Randomized response: what dominates every (epsilon, delta)-DP mechanism.   [Kairouz-Oh-Viswanath 2015]"""
+
+    epsilon: Fraction
+    delta: Fraction = Fraction(0)
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """±epsilon with odds e^epsilon."""
+        e = float(self.epsilon)
+        truth = 1 / (1 + math.exp(-e))
+        return np.array([-e, e]), float(1 - self.delta) * np.array([math.exp(-e) * truth, truth])
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """±epsilon."""
+        return -float(self.epsilon), float(self.epsilon)
+
+    def certain(self) -> float:
+        """Delta."""
+        return float(self.delta)
+
+    def pure(self) -> Fraction | None:
+        """Epsilon, without a delta."""
+        return None if self.delta else self.epsilon
+
+
+@dataclass(frozen=True)
+class Normal(_Plain):
+    """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q."""
+
+    mu: Fraction
+    variation: Fraction = Fraction(0)
+
+    def _places(self, t: Floats) -> tuple[Floats, Floats]:
+        mu = float(self.mu)
+        return t / mu - mu / 2, t / mu + mu / 2
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Normal upper tails."""
+        from scipy.special import ndtr
+
+        under_p, under_q = self._places(t)
+        return ndtr(-under_p), ndtr(-under_q)
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """Normal lower tails."""
+        from scipy.special import ndtr
+
+        under_p, under_q = self._places(t)
+        return ndtr(under_p), ndtr(under_q)
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """As many standard deviations as it takes: P(X > x) < e^(-x^2/2)."""
+        mu, reach = float(self.mu), math.sqrt(-2 * math.log(tail))
+        return mu * (mu / 2 - reach), mu * (mu / 2 + reach)
+
+    def slack(self) -> float:
+        """The total variation between rounded continuous and discrete noise."""
+        return float(self.variation)
+
+    def rho(self) -> Fraction | None:
+        """mu^2/2, for discrete noise too."""
+        return self.mu**2 / 2
+
+
+@dataclass(frozen=True)
+class LatticeLaplace(_Plain):
+    """Discrete Laplace noise and a move of `steps` lattice points that costs epsilon in all.
+
+    With a = e^(-epsilon/steps): L = epsilon (1 - 2j/steps) has mass a^j (1-a)/(1+a), 0 < j < steps; the ends have
+    1/(1+a) and a^steps/(1+a). It also dominates moves along several coordinates of the same l1 length: test by test,
+    the chain of single moves loses power no faster than one long move (docs/proofs/composition.md).
+    """
+
+    epsilon: Fraction
+    steps: int
+
+    def _split(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """How many atoms lie above t, and their masses under P and Q."""
+        e, k = float(self.epsilon), self.steps
+        count = np.clip(np.ceil((1 - t / e) * k / 2), 0, k + 1)
+        share = 1 / (1 + math.exp(-e / k))
+        under_p = np.where(count > k, 1.0, np.where(count > 0, -np.expm1(-e * count / k + math.log(share)), 0.0))
+        under_q = np.where(count > k, 1.0, np.where(count > 0, share * np.exp(-e * (k + 1 - count) / k), 0.0))
+        return count, under_p, under_q
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Geometric sums."""
+        return self._split(t)[1:]
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """Geometric sums from the other end: Q mirrors P."""
+        e, k = float(self.epsilon), self.steps
+        count, _, under_q = self._split(t)
+        share = 1 / (1 + math.exp(-e / k))
+        under_p = np.where(count > k, 0.0, np.where(count > 0, share * np.exp(-e * count / k), 1.0))
+        return under_p, 1 - under_q
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """±epsilon."""
+        return -float(self.epsilon), float(self.epsilon)
+
+    def pure(self) -> Fraction | None:
+        """Epsilon."""
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class LatticeNormal(_Plain):
+    """Discrete Gaussian noise of parameter s2 on one whole number that moves by `shift`."""
+
+    s2: Fraction
+    shift: int
+
+    def atoms(self) -> tuple[Floats, Floats]:
+        """L = (2 shift y + shift^2) / (2 s2) with y from the same discrete Gaussian."""
+        sigma = math.sqrt(self.s2)
+        y = np.arange(-math.ceil(_REACH * sigma) - 2, math.ceil(_REACH * sigma) + 3)
+        weights = np.exp(-(y * y) / (2 * float(self.s2)))
+        return (2 * self.shift * y + self.shift**2) / (2 * float(self.s2)), weights / weights.sum()
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The losses of the outermost atoms."""
+        losses, _ = self.atoms()
+        return float(losses[0]), float(losses[-1])
+
+    def rho(self) -> Fraction | None:
+        """shift^2 / (2 s2)."""
+        return self.shift**2 / (2 * self.s2)
+
+
+@dataclass(frozen=True)
+class Subsampled:
+    """A mechanism on a random part of the people, each taken with probability `rate` (Poisson), under add/remove.
+
+    P' = (1 - q) Q + q P against Q' = Q, so L' = ln(1 - q + q e^L); the other direction is accounted by itself.
+    [Zhu-Dong-Wang 2022, Theorem 11]
+    """
+
+    base: Loss
+    rate: Fraction
+    symmetric: bool = False
+
+    def _mixed(self, pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        q = float(self.rate)
+        return (1 - q) * pair[1] + q * pair[0], pair[1]
+
+    def _inner(self, t: Floats) -> Floats:
+        """The base's loss that makes t; -inf where t is below ln(1 - q)."""
+        q = float(self.rate)
+        inside = 1 + np.expm1(t) / q
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(inside > 0, np.log(np.maximum(inside, 1e-320)), -np.inf)
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """The base's atoms at their new losses."""
+        base = self.base.atoms()
+        if base is None:
+            return None
+        losses, p = base
+        q, alone = float(self.rate), self.base.certain()  # where P has none of Q's mass, L' is ln(1 - q)
+        with_rest = np.append(losses, -np.inf) if alone and q < 1 else losses
+        masses = p * ((1 - q) * np.exp(-losses) + q)
+        return np.log1p(q * np.expm1(with_rest)), np.append(masses, (1 - q) * alone) if len(with_rest) > len(
+            p
+        ) else masses
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Mixed upper tails."""
+        return self._mixed(self.base.above(self._inner(t)))
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """Mixed lower tails."""
+        return self._mixed(self.base.below(self._inner(t)))
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The base's ends at their new losses."""
+        low, high = self.base.ends(tail)
+        q = float(self.rate)
+        new_high = math.log1p(q * math.expm1(high)) if high < 700 else high + math.log(q)
+        return math.log1p(q * math.expm1(low)), new_high
+
+    def certain(self) -> float:
+        """Only the people taken can be told for certain."""
+        return float(self.rate) * self.base.certain()
+
+    def slack(self) -> float:
+        """No more than the base's."""
+        return self.base.slack()
+
+    def pure(self) -> Fraction | None:
+        """ln(1 + q (e^epsilon - 1)), rounded up."""
+        bound = self.base.pure()
+        if bound is None:
+            return None
+        return Fraction(ln_bounds(1 + self.rate * (exp_up(bound) - 1), 96)[1], 1 << 96)
+
+    def rho(self) -> Fraction | None:
+        """epsilon^2/2 where the loss is bounded."""
+        bound = self.pure()
+        return None if bound is None else bound * bound / 2

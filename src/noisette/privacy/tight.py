@@ -1,0 +1,134 @@
+"""The tightest known delta(epsilon) and epsilon(delta) of releases together: a closed form where there is one.
+
+`parts` are losses with their counts; `rho` is what is known of other releases by zCDP alone. Results are rounded up.
+ - Gaussians alone are one Gaussian with mu = sqrt(sum of mu^2);
+ - k equal (epsilon, delta) guarantees have the optimal composition of Kairouz-Oh-Viswanath (2015);
+ - other losses are composed on a lattice (see `compose`);
+ - with zCDP among them, all Rényi divergences are added and converted (Canonne-Kamath-Steinke 2020, Proposition 12).
+"""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+from noisette.exact.number import nearest_float
+from noisette.exact.rational import sqrt_up
+from noisette.privacy.compose import composed_delta, composed_epsilon, moments_of
+from noisette.privacy.convert import gaussian_delta, lowest, zcdp_delta, zcdp_epsilon
+from noisette.privacy.loss import Loss, Normal, Response
+
+__all__ = ["optimal_delta", "tight_delta", "tight_epsilon"]
+
+Parts: TypeAlias = tuple[tuple[Loss, int], ...]
+
+_UP = 1 + 1e-9
+_LARGEST = 1e6
+
+
+def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
+    """delta(e) of k releases of (e0, d0)-DP, exactly but for rounding up.   [Kairouz-Oh-Viswanath 2015, Theorem 3.3]
+
+    1 - (1 - d0)^k (1 - sum over j with (2j-k) e0 > e of C(k,j) e^(j e0) / (1 + e^e0)^k (1 - e^(e - (2j-k) e0))).
+
+    >>> round(optimal_delta(Fraction(1, 800), Fraction(0), 10_000, Fraction(1)) * 1e17, 6)
+    1.495983
+    """
+    import numpy as np
+    from scipy.special import gammaln
+
+    step, target = float(e0), float(e)
+    j = np.arange(max(0, math.floor((target / step + k) / 2)), k + 1)
+    loss = (2 * j - k) * step
+    log_p = gammaln(k + 1) - gammaln(j + 1) - gammaln(k - j + 1) - j * math.log1p(math.exp(-step))
+    log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
+    found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * _UP
+    certain = -math.expm1(k * math.log1p(-float(d0)))
+    return min(1.0, certain + (1 - certain) * found + 5e-324)
+
+
+@lru_cache(maxsize=4096)
+def tight_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
+    """delta(e) of all parts and rho-zCDP together."""
+    if not parts:
+        return zcdp_delta(rho, e) if rho else 0.0
+    if rho:
+        return _moment_delta(dict(parts), rho, e)
+    bound = pure_bound(parts)
+    if bound is not None and e >= bound:
+        return 0.0
+    match parts:
+        case ((Response(e0, d0), k),) if e0:
+            return optimal_delta(e0, d0, k, e)
+        case _ if all(isinstance(loss, Normal) for loss, _ in parts):
+            return min(
+                1.0, gaussian_delta(_total_mu(parts), e) + _variation(parts) * (1 + math.exp(min(700.0, float(e))))
+            )
+        case _:
+            return composed_delta(dict(parts), nearest_float(e, up=False))
+
+
+@lru_cache(maxsize=4096)
+def tight_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
+    """The smallest epsilon with delta(epsilon) <= d; infinite if there is none."""
+    bound = None if rho else pure_bound(parts)
+    if d <= 0:
+        return math.inf if bound is None else nearest_float(bound, up=True)
+    if not parts:
+        return zcdp_epsilon(rho, d) if rho else 0.0
+    closed = not rho and (len(parts) == 1 and isinstance(parts[0][0], Response))
+    closed = closed or all(isinstance(loss, Normal) for loss, _ in parts)
+    numerically = not closed and not rho
+    found = composed_epsilon(dict(parts), nearest_float(d, up=False)) if numerically else _bisected(parts, rho, d)
+    return found if bound is None else min(found, nearest_float(bound, up=True))
+
+
+def _bisected(parts: Parts, rho: Fraction, d: Fraction) -> float:
+    def enough(e: float) -> bool:
+        return Fraction(tight_delta(parts, rho, Fraction(e))) <= d
+
+    if enough(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while not enough(high):
+        low, high = high, 2 * high
+        if high > _LARGEST:
+            return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def pure_bound(parts: Parts) -> Fraction | None:
+    """The sum of the largest losses, if all are bounded."""
+    bounds = [(loss.pure(), k) for loss, k in parts]
+    return None if any(b is None for b, _ in bounds) else sum((b * k for b, k in bounds if b is not None), Fraction(0))
+
+
+def rho_bound(parts: Parts, rho: Fraction) -> Fraction | None:
+    """The sum of the rhos, if all are known."""
+    rhos = [(loss.rho(), k) for loss, k in parts]
+    return None if any(r is None for r, _ in rhos) else sum((r * k for r, k in rhos if r is not None), rho)
+
+
+def _total_mu(parts: Parts) -> Fraction:
+    return sqrt_up(sum((loss.mu**2 * k for loss, k in parts if isinstance(loss, Normal)), Fraction(0)))
+
+
+def _variation(parts: Parts) -> float:
+    return math.fsum(k * loss.slack() for loss, k in parts)
+
+
+def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> float:
+    """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences."""
+    log_moment, certain = moments_of(parts)
+    r, x = nearest_float(rho, up=True), nearest_float(e, up=False)
+
+    def log_delta(a: float) -> float:
+        return log_moment(a - 1) + (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
+
+    best = min(0.0, lowest(log_delta, 1 + 1e-6, max(2.0, 2 * x / r + 10)))
+    slack = math.fsum(k * loss.slack() for loss, k in parts.items()) * (1 + math.exp(min(700.0, x)))
+    return min(1.0, certain + math.exp(best) * _UP + slack + 5e-324)

@@ -1,0 +1,246 @@
+"""Tight composition: closed forms, enumeration and peers' brackets; never below the truth and hardly above it."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import noisette as nz
+from noisette.privacy.compose import composed_delta, composed_epsilon
+from noisette.privacy.convert import gaussian_delta
+from noisette.privacy.guarantee import Ledger
+from noisette.privacy.loss import LatticeLaplace, LatticeNormal, Normal, Response, Subsampled
+from noisette.privacy.tight import optimal_delta, tight_delta, tight_epsilon
+
+TOLERANCE = 1e-3
+
+
+def never_below_and_near(found: float, truth: float, relative: float = TOLERANCE) -> None:
+    assert truth * (1 - 1e-12) <= found <= truth * (1 + relative)
+
+
+# Closed forms
+
+
+@pytest.mark.parametrize(
+    ("k", "sigma", "delta", "epsilon"),
+    [
+        (1, 1, 1e-5, 4.3771780956812245),
+        (100, 10, 1e-6, 4.886554117462212),
+        (100, 20, 1e-5, 1.9930914044151196),
+        (1000, 50, 1e-6, 2.9216005904270457),
+        (10000, 100, 1e-6, 4.886554117462212),
+    ],
+)
+def test_gaussians_are_one_gaussian(k, sigma, delta, epsilon):
+    """In closed form, and on the lattice as if no closed form were known."""
+    parts = {Normal(Fraction(1, sigma)): k}
+    never_below_and_near(composed_epsilon(parts, delta), epsilon)
+    never_below_and_near((nz.Gaussian(sigma).guarantee(1) * k).epsilon(delta), epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("exponent", [3, 9, 30, 100, 250])
+def test_small_deltas_keep_their_digits(exponent):
+    parts, delta = {Normal(Fraction(1, 10)): 100}, 10.0**-exponent
+    eps = composed_epsilon(parts, delta)
+    assert 0.98 * delta <= gaussian_delta(Fraction(1), Fraction(eps)) <= delta
+    assert composed_delta(parts, eps) == pytest.approx(delta, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("k", "e0", "d0", "delta", "epsilon"),
+    [
+        (2, "1", "0", "1e-6", 1.999998128904084),
+        (10, "0.1", "0", "1e-6", 0.9993709057217587),
+        (10, "1", "0", "1e-5", 9.999770634534942),
+        (30, "0.1", "0", "1e-5", 2.1101544222423825),
+        (100, "0.1", "0", "1e-6", 4.7745675881079865),
+        (10, "0.1", "1e-8", "1e-6", 0.9994338329022889),
+    ],
+)
+def test_optimal_composition(k, e0, d0, delta, epsilon):
+    """Kairouz-Oh-Viswanath, by their sum and on the lattice; the geometric mechanism on counts is the same pair."""
+    one = nz.Approx(e0, d0)
+    never_below_and_near((one * k).epsilon(delta), epsilon, 1e-8)
+    loss = Response(one.eps, one.delta0)
+    never_below_and_near(composed_epsilon({loss: k}, float(delta)), epsilon, 1e-6)
+    if one.delta0 == 0:
+        never_below_and_near((nz.Geometric(1 / one.eps).guarantee(1) * k).epsilon(delta), epsilon, 1e-6)
+
+
+def test_ten_thousand_databases():
+    """The deck's example: 1/800 each keeps (1, e^-32) in all, by optimal composition; 1/715.511 is the most."""
+    delta = Fraction(math.exp(-32))
+    assert optimal_delta(Fraction(1, 800), Fraction(0), 10_000, Fraction(1)) == pytest.approx(1.4959831466085032e-17)
+    assert nz.Pure("1/800") * 10_000 <= nz.Approx(1, delta)
+    assert nz.Pure(Fraction(1000, 715_512)) * 10_000 <= nz.Approx(1, delta)
+    assert not nz.Pure(Fraction(1000, 715_510)) * 10_000 <= nz.Approx(1, delta)
+
+
+@pytest.mark.parametrize(
+    ("k", "scale", "low", "high"),
+    [
+        (2, 1, 1.999976000032004, 1.9999960000120038),
+        (10, 10, 0.9989780640041571, 0.9989780894874485),
+        (100, 10, 4.6926455773447975, 4.69266741655913),
+        (100, 50, 0.8186431037614458, 0.8193574894644463),
+    ],
+)
+def test_laplace_lies_in_the_peers_bracket(k, scale, low, high):
+    """dp_accounting 0.6, optimistic and pessimistic."""
+    eps = (nz.Laplace(scale).guarantee(1) * k).epsilon("1e-6")
+    assert low <= eps <= high * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("k", "sigma", "rate", "delta", "low", "high"),
+    [
+        (1000, "1", "0.01", 1e-5, 1.7782397279070383, 1.828243645591767),
+        (1000, "1.1", "0.02", 1e-6, 3.652079964561313, 3.7020829274480986),
+        (100, "2", "0.1", 1e-6, 2.6700353708864544, 2.6750357412985606),
+    ],
+)
+def test_subsampled_gaussians_lie_in_the_peers_bracket(k, sigma, rate, delta, low, high):
+    loss = Subsampled(Normal(1 / Fraction(sigma)), Fraction(rate))
+    assert low <= composed_epsilon({loss: k}, delta) <= high * (1 + 1e-5)
+
+
+def test_one_subsampled_gaussian_by_its_closed_form():
+    loss = Subsampled(Normal(Fraction(1)), Fraction(1, 10))
+    never_below_and_near(composed_delta({loss: 1}, 1.0), 0.0002071214860213921)
+
+
+def test_sampling_everybody_changes_nothing():
+    whole = composed_epsilon({Subsampled(Normal(Fraction(1, 4)), Fraction(1)): 20}, 1e-6)
+    assert whole == pytest.approx(composed_epsilon({Normal(Fraction(1, 4)): 20}, 1e-6), rel=1e-5)
+
+
+def test_subsampling_amplifies_pure_guarantees():
+    """(epsilon, delta) -> (ln(1 + q(e^eps - 1)), q delta)."""
+    loss = Subsampled(Response(Fraction(1), Fraction(1, 10**6)), Fraction(1, 10))
+    assert Subsampled(Response(Fraction(1)), Fraction(1, 10)).pure() == pytest.approx(0.1585650787404291, abs=1e-15)
+    assert loss.atoms()[1].sum() + loss.certain() == pytest.approx(1, abs=1e-15)
+    assert 1e-7 <= composed_delta({loss: 1}, 0.1585650787404291) <= 5e-6  # epsilon to a relative 1e-5
+
+
+# Enumeration
+
+
+def enumerated(parts: list[tuple[np.ndarray, np.ndarray]], eps: float) -> float:
+    """delta(eps) of the product of laws of few atoms, term by term."""
+    total = 0.0
+    for combination in itertools.product(*(list(zip(*part, strict=True)) for part in parts)):
+        loss, mass = sum(c[0] for c in combination), math.prod(c[1] for c in combination)
+        total += mass * max(0.0, -math.expm1(eps - loss))
+    return total
+
+
+@pytest.mark.parametrize("eps", [0.0, 0.3, 1.0, 2.0])
+def test_mixed_lattice_losses_agree_with_enumeration(eps):
+    a, b, c = Response(Fraction(1, 2)), LatticeNormal(Fraction(1), 1), LatticeLaplace(Fraction(9, 10), 3)
+    alpha = math.exp(-0.3)
+    atoms = np.array([0.9, 0.3, -0.3, -0.9])
+    middle = (1 - alpha) / (1 + alpha)
+    masses = np.array([1 / (1 + alpha), alpha * middle, alpha**2 * middle, alpha**3 / (1 + alpha)])
+    truth = enumerated([a.atoms(), b.atoms(), (atoms, masses), a.atoms()], eps)
+    never_below_and_near(composed_delta({a: 2, b: 1, c: 1}, eps), truth)
+
+
+def test_lattice_laplace_is_its_atoms():
+    loss, t = LatticeLaplace(Fraction(1), 4), np.array([-1.0, -0.6, -0.5, 0.0, 0.4, 0.99, 1.0])
+    alpha = math.exp(-0.25)
+    atoms = np.array([1.0, 0.5, 0.0, -0.5, -1.0])
+    p = np.array([1.0, alpha * (1 - alpha), alpha**2 * (1 - alpha), alpha**3 * (1 - alpha), alpha**4]) / (1 + alpha)
+    assert p.sum() == pytest.approx(1)
+    up, down = loss.above(t), loss.below(t)
+    for i, threshold in enumerate(t):
+        assert up[0][i] == pytest.approx(p[atoms > threshold].sum())
+        assert up[1][i] == pytest.approx((p * np.exp(-atoms))[atoms > threshold].sum())
+        assert up[0][i] + down[0][i] == pytest.approx(1)
+        assert up[1][i] + down[1][i] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("split", [(1, 1), (2, 1), (1, 1, 1)])
+def test_one_long_move_dominates_several_short_ones(split):
+    """What lets one loss stand for all vectors of the same l1 length (docs/proofs/composition.md)."""
+    together = {LatticeLaplace(Fraction(1, 2) * d, d): split.count(d) for d in set(split)}
+    one = {LatticeLaplace(Fraction(sum(split), 2), sum(split)): 1}
+    for eps in (0.0, 0.4, 0.9):
+        assert composed_delta(together, eps) <= composed_delta(one, eps) * (1 + 1e-9)
+
+
+def test_a_coarser_lattice_dominates_a_finer_one():
+    for eps in (0.0, 0.5, 0.9):
+        deltas = [composed_delta({LatticeLaplace(Fraction(1), steps): 3}, eps) for steps in (1, 2, 4, 64)]
+        assert deltas == sorted(deltas, reverse=True)
+
+
+# The algebra
+
+
+epsilons = st.fractions("1/20", 2, max_denominator=100)
+some = st.one_of(
+    st.builds(nz.Pure, epsilons),
+    st.builds(nz.ZCDP, st.fractions("1/1000", "1/2", max_denominator=1000)),
+    st.builds(lambda s: nz.Gaussian(s).guarantee(1), st.fractions(1, 20, max_denominator=10)),
+    st.builds(lambda s: nz.Laplace(s).guarantee(1), st.fractions(1, 20, max_denominator=10)),
+)
+
+
+@settings(max_examples=20)
+@given(some, some, some)
+def test_composition_commutes_and_associates(a, b, c):
+    one, other = ((a + b) + c).epsilon("1e-6"), (c + (a + b)).epsilon("1e-6")
+    assert one == pytest.approx(other, rel=1e-6)
+    assert one == pytest.approx((a + (b + c)).epsilon("1e-6"), rel=1e-6)
+
+
+@settings(max_examples=20)
+@given(some, st.integers(1, 50))
+def test_k_fold_is_monotone_and_below_the_basic_bound(g, k):
+    more, less = (g * (k + 1)).epsilon("1e-6"), (g * k).epsilon("1e-6")
+    assert less <= more * (1 + 1e-4)
+    if isinstance(g, nz.Pure):
+        assert less <= float(k * g.eps) * (1 + 1e-12)
+    deltas = [(g * k).delta(e) for e in (0, "0.5", 1, 3)]
+    assert deltas == sorted(deltas, reverse=True)
+
+
+def test_counts_cannot_be_forgotten():
+    g = nz.Laplace(1).guarantee(1) * 1000 + nz.Gaussian(10).guarantee(1) * 10
+    assert sum(k for _, k in g.ledger.parts) == 1010
+    assert (g + g).ledger == (g * 2).ledger
+    assert (nz.RandomizedResponse(1).guarantee() * 10).epsilon() == 10
+
+
+def test_sums_state_basic_composition_and_know_more():
+    g = nz.Pure("0.1") * 100
+    assert g == nz.Pure(10)
+    assert g.epsilon() == 10
+    assert g.epsilon("1e-6") < 4.775
+    assert nz.Pure(10).epsilon("1e-6") > 9.99, "a single 10-DP release is not a hundred of 0.1"
+
+
+def test_nothing_added_is_nothing():
+    assert (nz.Pure(1) * 0).epsilon("1e-6") == 0
+    assert (nz.Pure(0) + nz.Pure(1)) == nz.Pure(1)
+    assert (nz.Gaussian(1).guarantee(0)).delta(0) == 0
+    assert tight_delta((), Fraction(0), Fraction(0)) == 0
+    assert tight_epsilon((), Fraction(0), Fraction(1, 10)) == 0
+
+
+def test_a_ledger_counts_like_with_like():
+    loss = Response(Fraction(1))
+    assert Ledger(((loss, 2),)) + Ledger(((loss, 3),)) == Ledger(((loss, 5),))
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_of_each():
+    mixed = nz.Laplace(2000).guarantee(1) * 100_000 + nz.Gaussian(3000).guarantee(1) * 100_000
+    eps = mixed.epsilon("1e-9")
+    rho = 100_000 * (1 / 2000**2 / 2 + 1 / 3000**2 / 2)
+    assert 0.9 * nz.ZCDP(Fraction(rho)).epsilon("1e-9") < eps < nz.ZCDP(Fraction(rho)).epsilon("1e-9")
