@@ -12,7 +12,7 @@ from noisette.exact import vector
 from noisette.exact.noise import Integers
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws import law
+from noisette.laws.law import Symmetric
 
 __all__ = ["DiscreteGaussian"]
 
@@ -20,7 +20,7 @@ _SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction th
 
 
 @dataclass(frozen=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Symmetric):
     """Gaussian noise on the integers.   [Canonne-Kamath-Steinke 2020]
 
     Its variance is a little below sigma2, and indistinguishable from it for sigma2 > 2.
@@ -45,7 +45,7 @@ class DiscreteGaussian:
         """P(Z = z)."""
         return np.exp(-(np.asarray(z, dtype=float) ** 2) / (2 * float(self.sigma2))) / _normaliser(self.sigma2)
 
-    def _upper(self, z: Any) -> Any:
+    def upper(self, z: Any) -> Any:
         """P(Z >= z) for z >= 0."""
         if self.sigma2 < _SMOOTH:
             sums = _tail_sums(self.sigma2)
@@ -56,20 +56,6 @@ class DiscreteGaussian:
         x = (np.asarray(z, dtype=float) - 0.5) / self._sigma
         density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
         return ndtr(-x) - x * density / (24 * float(self.sigma2))
-
-    def cdf(self, z: Any) -> Any:
-        """P(Z <= z)."""
-        z = np.asarray(z)
-        share = self._upper(np.where(z >= 0, z + 1, -z))
-        return np.where(z >= 0, 1 - share, share)[()]
-
-    def tail(self, t: Any) -> Any:
-        """P(|Z| > t)."""
-        return 2 * self._upper(np.asarray(t) + 1)
-
-    def quantile(self, p: float) -> int:
-        """Return the smallest z with P(Z <= z) >= p."""
-        return law.quantile(self, p)
 
     def variance(self) -> float:
         """E Z^2, at most sigma2."""

@@ -11,13 +11,13 @@ from noisette.exact import vector
 from noisette.exact.noise import Integers
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws import law
+from noisette.laws.law import Symmetric
 
 __all__ = ["DiscreteLaplace"]
 
 
 @dataclass(frozen=True)
-class DiscreteLaplace:
+class DiscreteLaplace(Symmetric):
     """Two-sided geometric noise on the integers.   [Ghosh-Roughgarden-Sundararajan 2009]
 
     >>> noise = DiscreteLaplace(1)
@@ -40,19 +40,9 @@ class DiscreteLaplace:
         """P(Z = z) = tanh(1 / (2 scale)) a^|z|."""
         return math.tanh(self._rate / 2) * np.exp(-self._rate * np.abs(z))
 
-    def cdf(self, z: Any) -> Any:
-        """P(Z <= z): 1 - a^(z+1)/(1+a) for z >= 0, a^-z/(1+a) below."""
-        z = np.asarray(z)
-        share = np.exp(-self._rate * np.where(z >= 0, z + 1, -z)) / (1 + math.exp(-self._rate))
-        return np.where(z >= 0, 1 - share, share)[()]
-
-    def tail(self, t: Any) -> Any:
-        """P(|Z| > t) = 2 a^(t+1)/(1+a)."""
-        return 2 * np.exp(-self._rate * (np.asarray(t) + 1)) / (1 + math.exp(-self._rate))
-
-    def quantile(self, p: float) -> int:
-        """Return the smallest z with P(Z <= z) >= p."""
-        return law.quantile(self, p)
+    def upper(self, z: Any) -> Any:
+        """P(Z >= z) = a^z / (1 + a), z >= 0."""
+        return np.exp(-self._rate * np.asarray(z)) / (1 + math.exp(-self._rate))
 
     def variance(self) -> float:
         """2 a / (1 - a)^2 = 1 / (2 sinh^2(1 / (2 scale)))."""

@@ -4,15 +4,12 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.noise import Integers
 from noisette.exact.random import Random
 
-__all__ = ["Law"]
-
-Floats = NDArray[np.float64]
+__all__ = ["Law", "Symmetric", "half_width", "smallest"]
 
 
 class Law(Protocol):
@@ -51,6 +48,32 @@ class Law(Protocol):
         ...
 
 
+class Symmetric:
+    """What symmetric laws share: all of it follows from `upper`."""
+
+    def upper(self, z: Any) -> Any:
+        """P(Z >= z), z >= 0."""
+        raise NotImplementedError
+
+    def cdf(self, z: Any) -> Any:
+        """P(Z <= z)."""
+        z = np.asarray(z)
+        share = self.upper(np.where(z >= 0, z + 1, -z))
+        return np.where(z >= 0, 1 - share, share)[()]
+
+    def tail(self, t: Any) -> Any:
+        """P(|Z| > t)."""
+        return 2 * self.upper(np.asarray(t) + 1)
+
+    def quantile(self, p: float) -> int:
+        """Return the smallest z with P(Z <= z) >= p."""
+        if not 0 < p < 1:
+            raise InputError("p must lie strictly between 0 and 1.")
+        if self.cdf(-1) < p:
+            return smallest(lambda z: bool(self.cdf(z) >= p))
+        return -smallest(lambda t: bool(self.cdf(-t - 1) < p))
+
+
 def half_width(law: Law, level: float) -> int:
     """Return the smallest t with P(|Z| <= t) >= level.
 
@@ -61,15 +84,6 @@ def half_width(law: Law, level: float) -> int:
     if not 0 < level < 1:
         raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
     return smallest(lambda t: law.tail(t) <= 1 - level)
-
-
-def quantile(law: Law, p: float) -> int:
-    """Return the smallest z with P(Z <= z) >= p, by bisection."""
-    if not 0 < p < 1:
-        raise InputError("p must lie strictly between 0 and 1.")
-    if law.cdf(-1) < p:
-        return smallest(lambda z: law.cdf(z) >= p)
-    return -smallest(lambda t: law.cdf(-t - 1) < p)
 
 
 def smallest(holds: Callable[[int], bool]) -> int:

@@ -12,13 +12,13 @@ from noisette.exact import samplers, vector
 from noisette.exact.noise import Integers, added, multiplied, placed
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws import law
+from noisette.laws.law import Symmetric
 
 __all__ = ["DiscreteStaircase"]
 
 
 @dataclass(frozen=True)
-class DiscreteStaircase:
+class DiscreteStaircase(Symmetric):
     """P(z) = c e^(-epsilon k) on the inner part of step k of |z|, c e^(-epsilon (k+1)) on the rest of it.
 
     Step k holds the `width` integers from k width on; its inner part are the first `inner` of them.
@@ -60,27 +60,13 @@ class DiscreteStaircase:
         step, place = np.divmod(np.abs(np.asarray(z)), self.width)
         return self._top * np.exp(-float(self.epsilon) * (step + (place >= self.inner)))
 
-    def _upper(self, z: Any) -> Any:
+    def upper(self, z: Any) -> Any:
         """P(Z >= z), z >= 0: the rest of z's step, and all later steps."""
         step, place = np.divmod(np.asarray(z), self.width)
         inner_left = np.maximum(self.inner - place, 0)
         outer_left = self.width - np.maximum(place, self.inner)
         later = self._mass * self._drop / -math.expm1(-float(self.epsilon))
         return self._top * np.exp(-float(self.epsilon) * step) * (inner_left + outer_left * self._drop + later)
-
-    def cdf(self, z: Any) -> Any:
-        """P(Z <= z)."""
-        z = np.asarray(z)
-        share = self._upper(np.where(z >= 0, z + 1, -z))
-        return np.where(z >= 0, 1 - share, share)[()]
-
-    def tail(self, t: Any) -> Any:
-        """P(|Z| > t)."""
-        return 2 * self._upper(np.asarray(t) + 1)
-
-    def quantile(self, p: float) -> int:
-        """Return the smallest z with P(Z <= z) >= p."""
-        return law.quantile(self, p)
 
     def _moment(self, power: int) -> float:
         """E |Z|^power, power 1 or 2: sum over steps k of e^(-epsilon k) sum_j w_j (k width + j)^power."""

@@ -10,7 +10,6 @@ The classical sqrt(2 ln(1.25/delta))/epsilon is never used: it is loose below ep
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,6 +23,7 @@ from noisette.exact.rational import exp_up, sqrt_up
 from noisette.laws import DiscreteGaussian
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
+from noisette.mechanisms.lattice import OnLattice
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.privacy.convert import gaussian_delta, zcdp_delta
@@ -38,7 +38,7 @@ _SUMMABLE = 2**16  # up to this sigma (in grid units) delta is summed over the i
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(OnLattice):
     """Real numbers plus Gaussian noise on a fine grid; with `grid=1`, whole numbers plus whole noise.
 
     >>> m = Gaussian(10)
@@ -145,26 +145,6 @@ class Gaussian:
             middle = (low + high) / 2
             low, high = (low, middle) if Fraction(self.delta(middle, distance)) <= target else (middle, high)
         return high
-
-    def pmf(self, y: Any, x: Any) -> Any:
-        """P(the single number x is released as y): 0 off the grid."""
-        return base.lattice_pmf(self.law, self.grid, y, x)
-
-    def variance(self) -> float:
-        """The noise's variance, at most sigma^2; rounding adds at most grid^2 / 4."""
-        return self.law.variance() * float(self.grid) ** 2
-
-    def interval(self, level: float = 0.95) -> float:
-        """Return a t with P(|error| <= t) >= level, rounding to the grid included."""
-        return base.lattice_interval(self.law, self.grid, level)
-
-    def pairs(self) -> Sequence[tuple[Any, Any, Fraction]]:
-        """Neighbours that rounding moves one grid further apart."""
-        return base.lattice_pairs(self.grid, [1, 3])
-
-    def support(self, x: Any) -> Any:
-        """Lattice points within the noise's 1e-14 quantiles."""
-        return base.lattice_support(self.law, self.grid, x)
 
 
 def _summed_delta(s2: Fraction, shift: int, e: Fraction) -> float:

@@ -22,6 +22,7 @@ from noisette.laws import NormBall
 from noisette.laws.law import smallest
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import integer_answer, lattice_step, real_answer, release_integers, release_reals
+from noisette.mechanisms.lattice import lattice_pairs, lattice_point
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import Promise, Pure
 
@@ -100,7 +101,7 @@ class KNorm:
         """P(the vector x is released as y), for one y or for each row of a matrix: 0 off the lattice."""
         step = float(self.step)
         places = np.asarray(y, dtype=float) / step
-        centre = np.array([base.lattice_point(v, self.step) for v in np.ravel(x)])
+        centre = np.array([lattice_point(v, self.step) for v in np.ravel(x)])
         on_grid = (np.abs(places - np.rint(places)) <= 1e-9 * np.maximum(1, np.abs(places))).all(axis=-1)
         return np.where(on_grid, self.law.pmf(np.rint(places) - centre), 0.0)[()]
 
@@ -127,7 +128,7 @@ class KNorm:
         along_one = [0] * (self.dimension - 1)
         if self.grid == 1:
             return [([0, *along_one], [2, *along_one], Fraction(2))]
-        (a, b, distance), *_ = base.lattice_pairs(self.step, [2])
+        (a, b, distance), *_ = lattice_pairs(self.step, [2])
         if self.norm == math.inf:
             return [([a] * self.dimension, [b] * self.dimension, distance)]
         return [([a, *along_one], [b, *along_one], distance)]
@@ -135,7 +136,7 @@ class KNorm:
     def support(self, x: Any) -> Any:
         """The lattice points of a cube around x with all but 1e-14 of the probability (small dimensions only)."""
         reach = smallest(lambda t: self.dimension * float(self.law.tail(t)) <= 1e-14)
-        centre = [base.lattice_point(v, self.step) for v in np.ravel(x)]
+        centre = [lattice_point(v, self.step) for v in np.ravel(x)]
         axes = [range(c - reach, c + reach + 1) for c in centre]
         return np.array(list(itertools.product(*axes))) * float(self.step)
 

@@ -8,7 +8,6 @@ With `grid=1` the answers must be whole numbers, nothing is rounded, and it is t
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -18,6 +17,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
+from noisette.mechanisms.lattice import OnLattice
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
@@ -27,7 +27,7 @@ __all__ = ["Laplace"]
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(OnLattice):
     """Real numbers plus Laplace noise of a scale, on a grid about 2^-30 of it unless you choose one.
 
     >>> m = Laplace(2)
@@ -75,26 +75,6 @@ class Laplace:
         steps = math.ceil(moved / self.grid)  # a coarser lattice dominates the finer ones of longer answers
         loss = LatticeLaplace(steps * self.grid / self.scale, steps)
         return Pure(moved / self.scale, neighbours=neighbours, ledger=once(loss))
-
-    def pmf(self, y: Any, x: Any) -> Any:
-        """P(the single number x is released as y): 0 off the grid."""
-        return base.lattice_pmf(self.law, self.grid, y, x)
-
-    def variance(self) -> float:
-        """The noise's variance; rounding adds at most grid^2 / 4."""
-        return self.law.variance() * float(self.grid) ** 2
-
-    def interval(self, level: float = 0.95) -> float:
-        """Return a t with P(|error| <= t) >= level, rounding to the grid included."""
-        return base.lattice_interval(self.law, self.grid, level)
-
-    def pairs(self) -> Sequence[tuple[Any, Any, Fraction]]:
-        """Neighbours that rounding moves one grid further apart."""
-        return base.lattice_pairs(self.grid, [1, 3])
-
-    def support(self, x: Any) -> Any:
-        """Lattice points within the noise's 1e-14 quantiles."""
-        return base.lattice_support(self.law, self.grid, x)
 
 
 examples = [Laplace(1, grid="1/8"), Laplace("5/2", grid="1/10"), Laplace(3, grid=1)]

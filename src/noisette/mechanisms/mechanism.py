@@ -7,12 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-import numpy as np
-
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, floor_log2, fraction, positive
 from noisette.exact.random import Random
-from noisette.laws.law import Law, half_width
 from noisette.privacy.convert import pure_within_approx, pure_within_zcdp
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
@@ -138,38 +135,3 @@ def read_grid(grid: Number | None, size: Fraction) -> Fraction:
 def slack(grid: Fraction) -> Fraction:
     """Return what rounding to the grid may add to a distance: nothing for whole numbers (grid 1), else one grid."""
     return Fraction(0) if grid == 1 else grid
-
-
-# What Laplace, Gaussian and staircase share: noise of an integer law on the multiples of a grid.
-
-
-def lattice_point(x: Any, grid: Fraction) -> int:
-    """Return the multiple of the grid to which a single number is rounded."""
-    return round(Fraction(x) / grid)
-
-
-def lattice_pmf(law: Law, grid: Fraction, y: Any, x: Any) -> Any:
-    """P(the single number x is released as y), for one y or an array of them: 0 off the grid."""
-    places = np.vectorize(lambda v: float(Fraction(v) / grid))(y)
-    nearest = np.rint(places)
-    on_grid = np.abs(places - nearest) <= 1e-9 * np.maximum(1, np.abs(places))
-    return np.where(on_grid, law.pmf(nearest - lattice_point(x, grid)), 0.0)[()]
-
-
-def lattice_interval(law: Law, grid: Fraction, level: float) -> float:
-    """Return a t with P(|error| <= t) >= level: the noise's half-width, and half a grid for rounding real answers."""
-    return float((half_width(law, level) + slack(grid) / grid / 2) * grid)
-
-
-def lattice_pairs(grid: Fraction, steps: Sequence[int]) -> list[tuple[Any, Any, Fraction]]:
-    """Return answers whose lattice points are `steps` apart although they are hardly one grid less apart themselves."""
-    if grid == 1:
-        return [(0, n, Fraction(n)) for n in steps]
-    hair = grid / 2**40
-    return [(grid / 2 - hair, (n - 1) * grid + grid / 2 + hair, (n - 1) * grid + 2 * hair) for n in steps]
-
-
-def lattice_support(law: Law, grid: Fraction, x: Any) -> Any:
-    """Lattice points within the noise's 1e-14 quantiles."""
-    reach, centre = half_width(law, 1 - 1e-14), lattice_point(x, grid)
-    return np.array([float(k * grid) for k in range(centre - reach, centre + reach + 1)])

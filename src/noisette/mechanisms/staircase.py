@@ -20,6 +20,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteStaircase
 from noisette.mechanisms import mechanism as base
 from noisette.mechanisms.answers import release_integers, release_reals
+from noisette.mechanisms.lattice import OnLattice, lattice_pairs
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
@@ -28,7 +29,7 @@ __all__ = ["Staircase"]
 
 
 @dataclass(frozen=True)
-class Staircase:
+class Staircase(OnLattice):
     """Numbers of which one person moves a single one, by at most `sensitivity`, plus staircase noise.
 
     >>> m = Staircase(2, sensitivity=1)
@@ -85,25 +86,9 @@ class Staircase:
         cells = math.floor((d + base.slack(self.grid)) / self.grid) if d else 0
         return Pure(self.epsilon * moved * -(-cells // self.law.width), neighbours=neighbours)
 
-    def pmf(self, y: Any, x: Any) -> Any:
-        """P(the single number x is released as y): 0 off the grid."""
-        return base.lattice_pmf(self.law, self.grid, y, x)
-
-    def variance(self) -> float:
-        """The noise's variance; rounding adds at most grid^2 / 4."""
-        return self.law.variance() * float(self.grid) ** 2
-
-    def interval(self, level: float = 0.95) -> float:
-        """Return a t with P(|error| <= t) >= level, rounding to the grid included."""
-        return base.lattice_interval(self.law, self.grid, level)
-
     def pairs(self) -> Sequence[tuple[Any, Any, Fraction]]:
         """Neighbours one cell, one step, and a little more than one step apart."""
-        return base.lattice_pairs(self.grid, [1, self.law.width, self.law.width + 1])
-
-    def support(self, x: Any) -> Any:
-        """Lattice points within the noise's 1e-14 quantiles."""
-        return base.lattice_support(self.law, self.grid, x)
+        return lattice_pairs(self.grid, [1, self.law.width, self.law.width + 1])
 
 
 examples = [Staircase(1, grid="1/8"), Staircase(4, sensitivity="5/2", grid="1/10"), Staircase(2, sensitivity=3, grid=1)]
