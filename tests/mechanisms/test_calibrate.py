@@ -76,6 +76,25 @@ def test_bad_sensitivities_and_epsilons_are_refused(kind, bad):
             nz.calibrate(kind, bad, **options)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(nz.Geometric, {}), (nz.Laplace, {}), (nz.Gaussian, {}), (nz.KNorm, {"dimension": 2}), (nz.Gaussian, {"grid": 1})],
+)
+@pytest.mark.parametrize("promise", [nz.Approx(1, "1e-6"), nz.ZCDP("1/10"), nz.Pure(2)])
+def test_many_releases_share_a_guarantee(kind, options, promise):
+    if kind is nz.Gaussian and isinstance(promise, nz.Pure):
+        return
+    m = nz.calibrate(kind, promise, sensitivity=2, times=30, **options)
+    assert m.guarantee(2) * 30 <= promise
+    assert not m.guarantee(2) * 31 <= promise, "the share should be used up"
+
+
+def test_tight_shares_need_less_noise_than_plain_ones():
+    plain = nz.calibrate(nz.Laplace, nz.Approx("1/100", "1e-8")).scale
+    tight = nz.calibrate(nz.Laplace, nz.Approx(1, "1e-6"), times=100).scale
+    assert tight < plain * Fraction(46, 100)
+
+
 def test_calibration_for_delta_uses_it():
     """Epsilon grows to ln((e^eps + delta)/(1 - delta)): the tight curve of the geometric mechanism."""
     m = nz.calibrate(nz.Geometric, nz.Approx(1, "0.1"))

@@ -3,12 +3,13 @@
 Accuracy, audits, plots and documentation are read off that value. `calibrate` makes one from a promise.
 """
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, floor_log2, fraction, positive
+from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.random import Random
 from noisette.privacy.convert import pure_within_approx, pure_within_zcdp
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
@@ -63,17 +64,71 @@ class Mechanism(Protocol):
         ...
 
 
-def calibrate(mechanism: type[M], guarantee: Promise | Number, *, sensitivity: Distance = 1, **options: Any) -> M:
+def calibrate(
+    mechanism: type[M], guarantee: Promise | Number, *, sensitivity: Distance = 1, times: int = 1, **options: Any
+) -> M:
     """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
+
+    With `times`, that many releases of it together keep the guarantee, by tight composition.
 
     >>> from noisette.mechanisms import Geometric
     >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
     Geometric(scale=Fraction(6, 1))
+    >>> round(float(calibrate(Geometric, Approx(1, "1e-6"), times=100).scale), 2)      # 100 by plain addition
+    41.65
     """
     promise = guarantee if isinstance(guarantee, Pure | Approx | ZCDP) else Pure(guarantee)
+    agreed(promise, sensitivity)
+    if whole(times, "times") > 1:
+        return _shared(mechanism, promise, sensitivity, times, options)
     made = mechanism.calibrated(promise, sensitivity, **options)
     assert isinstance(made, mechanism)
     return made
+
+
+def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:
+    """The mechanism of which `times` releases keep the promise: the largest share, rounded down by at most 1e-4."""
+
+    def one(share: Promise) -> M:
+        return calibrate(mechanism, share, sensitivity=sensitivity, **options)
+
+    match promise:
+        case Pure():
+            return one(Pure(promise.eps / times, neighbours=promise.neighbours))
+        case ZCDP():
+            return one(ZCDP(promise.rho / times, neighbours=promise.neighbours))
+        case Approx():
+            pass
+    concentrated = not _keeps_pure(mechanism, promise, sensitivity, options)
+
+    def share(budget: Fraction) -> Promise:
+        kind = ZCDP if concentrated else Pure
+        return kind(budget, neighbours=promise.neighbours)
+
+    def enough(budget: Fraction) -> bool:
+        return one(share(budget)).guarantee(sensitivity) * times <= promise
+
+    low = promise.eps**2 / (100 * times * (1 - _log(promise.delta0))) if concentrated else promise.eps / times
+    high = 2 * low
+    while enough(high):
+        low, high = high, 2 * high
+    while high > low * Fraction(10001, 10000):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return one(share(low))
+
+
+def _log(delta: Fraction) -> Fraction:
+    return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
+
+
+def _keeps_pure(mechanism: type[M], promise: Approx, sensitivity: Distance, options: dict[str, Any]) -> bool:
+    """Tell whether a mechanism can keep a pure guarantee at all."""
+    try:
+        mechanism.calibrated(Pure(promise.eps, neighbours=promise.neighbours), sensitivity, **options)
+    except InputError:
+        return False
+    return True
 
 
 def read_distance(distance: Distance, norm: float) -> tuple[Fraction, Neighbours | None]:

@@ -249,9 +249,8 @@ def _sum(a: Guarantee, b: Guarantee) -> Guarantee:
     relation, together = common(a.neighbours, b.neighbours), _ledger(a) + _ledger(b)
     if isinstance(a, Pure | Approx) and isinstance(b, Pure | Approx):
         return _stated(a.eps + b.eps, _own_delta(a) + _own_delta(b), None, relation, together)
-    if isinstance(a, Pure | ZCDP) and isinstance(b, Pure | ZCDP):
-        return _stated(None, None, _rho(a) + _rho(b), relation, together)
-    return Profile(together, neighbours=relation)
+    rho, more = _rho(a), _rho(b)
+    return _stated(None, None, None if rho is None or more is None else rho + more, relation, together)
 
 
 def _times(a: Guarantee, k: int) -> Guarantee:
@@ -291,8 +290,11 @@ def _own_delta(a: Pure | Approx) -> Fraction:
     return a.delta0 if isinstance(a, Approx) else Fraction(0)
 
 
-def _rho(a: Pure | ZCDP) -> Fraction:
-    return convert.pure_to_zcdp(a.eps) if isinstance(a, Pure) else a.rho
+def _rho(a: Guarantee) -> Fraction | None:
+    """The least rho known: what is stated, or the sum over the ledger; None where a part has none."""
+    stated = convert.pure_to_zcdp(a.eps) if isinstance(a, Pure) else a.rho if isinstance(a, ZCDP) else None
+    known = None if a.ledger is None else tight.rho_bound(a.ledger.parts, a.ledger.rho)
+    return min((rho for rho in (stated, known) if rho is not None), default=None)
 
 
 def _with(a: Guarantee, neighbours: Neighbours | None) -> Guarantee:
@@ -338,7 +340,8 @@ def _implies(a: Guarantee, b: Guarantee) -> bool:
             plainly = isinstance(a, Pure | Approx) and convert.approx_delta(a.eps, _own_delta(a), b.eps) <= b.delta0
             return plainly or Fraction(_known_delta(a, b.eps)) <= b.delta0
         case ZCDP():
-            return (isinstance(a, Pure | ZCDP) and _rho(a) <= b.rho) or _is_nothing(a)
+            least = _rho(a)
+            return (least is not None and least <= b.rho) or _is_nothing(a)
         case Profile():
             raise PrivacyError("Compare with a Pure, Approx or ZCDP guarantee: a profile is not a budget.")
 

@@ -43,7 +43,8 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
     loss = (2 * j - k) * step
     log_p = gammaln(k + 1) - gammaln(j + 1) - gammaln(k - j + 1) - j * math.log1p(math.exp(-step))
     log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
-    found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * _UP
+    rounding = 1 + (k + 16) * (step + 2) * 2.0**-50  # logarithms of about this size lose that much
+    found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * rounding
     certain = -math.expm1(k * math.log1p(-float(d0)))
     return min(1.0, certain + (1 - certain) * found + 5e-324)
 
