@@ -49,7 +49,7 @@ def test_e19_the_short_formula_falls_short():
 def test_e19_the_conclusion_is_true_all_the_same():
     assert log_delta(K, 1 / 800, 1) == pytest.approx(-38.74, abs=5e-3)
     assert root(lambda r: log_delta(K, 1 / r, 1) - LOG_DELTA, 600, 900) == pytest.approx(715.51, abs=5e-3)
-    by_zcdp = (nz.Pure(Fraction(1, 800)) + nz.ZCDP(0)) * K
+    by_zcdp = nz.ZCDP(Fraction(K, 2 * 800**2))
     assert by_zcdp.epsilon(Fraction(math.exp(LOG_DELTA))) == pytest.approx(0.925, abs=5e-4)
 
 
