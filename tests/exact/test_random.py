@@ -176,7 +176,8 @@ def public_callables(package):
             continue
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
-            if name.startswith("_") or not callable(value):
+            ours = getattr(value, "__module__", "").partition(".")[0] == package.__name__
+            if name.startswith("_") or not callable(value) or not ours:
                 continue
             yield f"{info.name}.{name}", value
             if inspect.isclass(value):
