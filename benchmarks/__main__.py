@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, imports, independence, noise, small
+from benchmarks import accounting, growth, imports, independence, noise, small
 from benchmarks.harness import Bench, Section
 from benchmarks.peers import installed
 
@@ -18,6 +18,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "small": small.run,
     "growth": growth.run,
     "independence": independence.run,
+    "accounting": accounting.run,
     "import": imports.run,
 }
 LATEST = Path(__file__).with_name("latest.json")

@@ -225,6 +225,14 @@ def test_sums_state_basic_composition_and_know_more():
     assert nz.Pure(10).epsilon("1e-6") > 9.99, "a single 10-DP release is not a hundred of 0.1"
 
 
+@pytest.mark.parametrize("rest", [nz.Pure("0.1"), nz.Approx("0.01", "1e-9")])
+def test_an_epsilon_is_certified_or_infinite(rest):
+    """Total variation times e^epsilon can exceed delta everywhere; then there is no epsilon to give."""
+    g = nz.Gaussian(100).guarantee(1) * 100_000 + nz.Laplace(10).guarantee(1) + rest
+    eps = g.epsilon("1e-6")
+    assert eps == math.inf or g.delta(eps) <= 1.0001e-6
+
+
 def test_nothing_added_is_nothing():
     assert (nz.Pure(1) * 0).epsilon("1e-6") == 0
     assert (nz.Pure(0) + nz.Pure(1)) == nz.Pure(1)
@@ -244,3 +252,35 @@ def test_a_hundred_thousand_of_each():
     eps = mixed.epsilon("1e-9")
     rho = 100_000 * (1 / 2000**2 / 2 + 1 / 3000**2 / 2)
     assert 0.9 * nz.ZCDP(Fraction(rho)).epsilon("1e-9") < eps < nz.ZCDP(Fraction(rho)).epsilon("1e-9")
+
+
+@pytest.mark.parametrize("delta", ["0.5", "1e-6", "1e-100"])
+@pytest.mark.parametrize(
+    "g",
+    [
+        nz.Laplace(10).guarantee(1) * 10**6,
+        nz.Laplace(1).guarantee(1) * 10**4,
+        nz.Laplace("0.01").guarantee(1) * 2,
+        nz.Pure(2) * 100 + nz.Staircase(20).guarantee() * 3,
+        nz.Approx(0, "1e-120") * 3 + nz.Pure(1),
+        nz.Pure("1e-6") * 10**6 + nz.Pure("1e-5") * 100,
+    ],
+)
+def test_large_and_small_losses_stay_consistent(g, delta):
+    """No overflow, no warning, and what epsilon(delta) gives is what delta(epsilon) confirms."""
+    eps = g.epsilon(delta)
+    assert g.delta(Fraction(eps)) <= float(delta) * 1.001
+    assert eps == 0 or g.delta(Fraction(eps) * 99 / 100) > float(delta)
+
+
+def test_a_million_laplace_releases_by_the_central_limit():
+    """Mean and variance of the loss fix the answer to a per mille; an overflow once made it 14 % smaller."""
+    eps0 = 0.1
+    grid = np.linspace(-eps0, eps0, 200_001)
+    density = np.exp(-(eps0 - grid) / 2) / 4
+    step = grid[1] - grid[0]
+    first = (density * grid).sum() * step + 0.5 * eps0 - 0.5 * eps0 * math.exp(-eps0)
+    square = (density * grid**2).sum() * step + 0.5 * eps0**2 * (1 + math.exp(-eps0))
+    centre, spread = 1e6 * first, math.sqrt(1e6 * (square - first**2))
+    eps = (nz.Laplace(10).guarantee(1) * 10**6).epsilon("1e-6")
+    assert eps == pytest.approx(centre + 4.75 * spread, rel=2e-3)

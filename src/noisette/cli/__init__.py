@@ -2,6 +2,7 @@
 
 import typer
 
+from noisette.cli.account import account
 from noisette.cli.audit import audit
 from noisette.cli.demo import demo
 
@@ -15,3 +16,4 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(audit)
+app.command()(account)

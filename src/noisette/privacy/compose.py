@@ -5,8 +5,8 @@
    easier to tell apart, so every bound from it holds, and it is exact at the multiples.
 2. The masses are tilted by e^(λL), λ the saddle point for the epsilon in question, so that the sum of losses has its
    mean there; then one FFT gives the composed masses with full relative precision, be delta 1e-3 or 1e-300.
-3. h is chosen so that what step 1 can have added, about n (λ+1) h²/8 in epsilon for n losses, is below a relative 1e-5
-   (1e-4 where that would take more than 2^17 points).
+3. h is chosen so that what step 1 can have added, about n (λ+1) h²/8 in epsilon for n losses off the lattice, is below
+   a relative 1e-6, or 1e-5 or 1e-4 where less would take too many points.
 
 Vocabulary: `parts` {loss: count} · `K(λ)` = ln E e^(λ sum of losses) · `h` step · `m` masses on the lattice.
 """
@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.errors import InputError
 from noisette.privacy.loss import LatticeLaplace, Loss, Response
 
 __all__ = ["composed_delta", "composed_epsilon", "moments_of"]
@@ -27,12 +28,12 @@ __all__ = ["composed_delta", "composed_epsilon", "moments_of"]
 Floats: TypeAlias = NDArray[np.float64]
 Parts: TypeAlias = Mapping[Loss, int]
 
-_TOLERANCE, _TOLERABLE = 1e-5, 1e-4
-_ENOUGH_POINTS = 1 << 17
+_TOLERANCES = [(1e-6, 1 << 15), (1e-5, 1 << 17), (1e-4, 1 << 62)]  # relative excess, up to how many points
 _SAFETY = 1 + 1e-9  # covers float rounding; far below what the lattice adds
 _LOG_TINY = -40.0  # tilted mass of e^-40 outside the window is counted as lost
-_LOST = 4 * math.exp(_LOG_TINY)
+_LOG_FAINT = -50.0  # Fourier coefficients of e^-50 are left out, and counted as lost
 _ROUNDING = 1e-13
+_FLOAT_REACH = 600.0
 _LONGEST = 1 << 21  # points of one loss
 
 
@@ -51,6 +52,7 @@ class _Masses:
 
 
 def _on_lattice(loss: Loss, h: float, tail: float, *, reverse: bool) -> _Masses:
+    reverse = reverse and not loss.symmetric
     found = loss.atoms()
     if found is not None:
         losses, p = found
@@ -65,7 +67,7 @@ def _on_lattice(loss: Loss, h: float, tail: float, *, reverse: bool) -> _Masses:
     else:
         up, down = loss.above(t), loss.below(t)
     p, q = (_between(a, b) for a, b in zip(up, down, strict=True))
-    outer = np.clip((p - q * np.exp(t[:-1])) / -math.expm1(-h), 0, p)
+    outer = np.clip((p - q * np.exp(np.minimum(t[:-1], 700.0))) / -math.expm1(-h), 0, p)
     masses = np.zeros(len(t))
     masses[:-1] += p - outer
     masses[1:] += outer
@@ -115,9 +117,11 @@ class _Sum:
             top = tilt * losses[-1 if tilt > 0 else 0]
             weights = m.p * np.exp(tilt * losses - top)
             mass = float(weights.sum())
-            own = float(weights @ losses) / mass
+            if not mass > 0:
+                raise InputError("These losses are too large to be composed: use a smaller epsilon or more noise.")
+            own = float((weights * losses).sum()) / mass  # not a dot product, which would start threads
             log, mean = log + k * (math.log(mass) + top), mean + k * own
-            variance += k * float(weights @ (losses - own) ** 2) / mass
+            variance += k * float((weights * (losses - own) ** 2).sum()) / mass
         return log, mean, variance
 
     def tilt_for_mean(self, epsilon: float) -> float:
@@ -180,11 +184,20 @@ class _Sum:
             for m in (m for m, k in zip(self.masses, self.counts, strict=True) if k == count):
                 weights = m.p * np.exp(tilt * (m.losses - m.losses[-1]))
                 factor *= rfft(_folded(weights / weights.sum(), size))
-            spectrum *= factor**count
+            spectrum *= _power(factor, count)
         offset = sum(k * m.start for m, k in zip(self.masses, self.counts, strict=True))
         index = math.floor((mean - below) / self.step) + np.arange(size)
         masses = np.maximum(0.0, irfft(spectrum, size)[(index - offset) % size])
-        return _Curve(index * self.step, masses, tilt, log, mean)
+        lost = 4 * math.exp(_LOG_TINY) + size * math.exp(_LOG_FAINT)
+        return _Curve(index * self.step, masses, tilt, log, mean, lost)
+
+
+def _power(spectrum: NDArray[np.complex128], count: int) -> NDArray[np.complex128]:
+    """The spectrum's power where it is not faint: most of it is, and powers of complex numbers are slow."""
+    strong = np.abs(spectrum) > math.exp(_LOG_FAINT / count)
+    result = np.zeros_like(spectrum)
+    result[strong] = spectrum[strong] ** count
+    return result
 
 
 def _folded(weights: Floats, size: int) -> Floats:
@@ -199,27 +212,45 @@ class _Curve:
     With A and B the sums of m(s) e^(-λ(s-c)) and m(s) e^(-(λ+1)(s-c)) from a lattice point on, it is A - e^(ε-c) B.
     """
 
-    def __init__(self, losses: Floats, masses: Floats, tilt: float, log_moment: float, centre: float) -> None:
-        self.losses, self.tilt, self.log_moment, self.centre = losses, tilt, log_moment, centre
-        over = losses - centre
-        terms = masses * np.exp(np.minimum(-tilt * over, 700.0))
+    def __init__(
+        self, losses: Floats, masses: Floats, tilt: float, log_moment: float, centre: float, lost: float
+    ) -> None:
+        self.tilt, self.centre, self.lost = tilt, centre, lost
+        self.height = math.exp(log_moment - tilt * centre)
+        known = losses >= centre - _FLOAT_REACH / (tilt + 1)  # below, the sums would leave the range of floats
+        self.losses = losses[known]
+        over = self.losses - centre
+        terms = masses[known] * np.exp(-tilt * over)
         self.a = np.append(np.cumsum(terms[::-1])[::-1], 0.0)
         self.b = np.append(np.cumsum((terms * np.exp(-over))[::-1])[::-1], 0.0)
 
     def delta(self, epsilon: float) -> float:
+        if epsilon < self.losses[0]:
+            return 1.0
         first = int(np.searchsorted(self.losses, epsilon, side="right"))
-        found = max(0.0, float(self.a[first] - math.exp(epsilon - self.centre) * self.b[first]))
-        lost = _LOST * math.exp(min(700.0, self.tilt * (self.centre - epsilon))) + float(self.a[first]) * _ROUNDING
-        return math.exp(min(700.0, self.log_moment - self.tilt * self.centre)) * (found * _SAFETY + lost)
+        return float(self._delta(np.array([epsilon]), np.array([first]))[0])
 
-    def epsilon(self, enough: Callable[[float, float], bool]) -> float:
-        """The smallest ε for which `enough(ε, delta(ε))`, by bisection in the window."""
-        low, high = max(0.0, float(self.losses[0])), float(self.losses[-1])
-        if low >= high or enough(low, self.delta(low)):
-            return low
-        while high - low > 1e-12 * max(1.0, high):
+    def _delta(self, epsilon: Floats, first: NDArray[np.intp]) -> Floats:
+        """delta(ε) where `first` is the first lattice point above ε, with what was lost or rounded."""
+        over = np.minimum(epsilon - self.centre, _FLOAT_REACH)
+        found = np.maximum(0.0, self.a[first] - np.exp(over) * self.b[first])
+        lost = self.lost * np.exp(-self.tilt * over) + self.a[first] * _ROUNDING
+        return np.asarray(self.height * (found * _SAFETY + lost))
+
+    def epsilon(self, allowed: Callable[[Floats], Floats]) -> float:
+        """The smallest ε >= 0 in the window with delta(ε) <= allowed(ε); infinite if there is none."""
+        points = np.append(max(0.0, self.losses[0]), self.losses[self.losses > max(0.0, self.losses[0])])
+        first = np.searchsorted(self.losses, points, side="right")
+        enough = np.flatnonzero(self._delta(points, first) <= allowed(points))
+        if not enough.size:
+            return math.inf
+        if enough[0] == 0:
+            return float(points[0])
+        low, high = float(points[enough[0] - 1]), float(points[enough[0]])
+        while high - low > 1e-13 * max(1.0, high):
             middle = (low + high) / 2
-            low, high = (low, middle) if enough(middle, self.delta(middle)) else (middle, high)
+            holds = self.delta(middle) <= float(allowed(np.array([middle]))[0])
+            low, high = (low, middle) if holds else (middle, high)
         return high
 
 
@@ -229,35 +260,50 @@ def _sums(parts: Parts, h: float, tail: float) -> list[_Sum]:
     return [_Sum([_on_lattice(loss, h, tail, reverse=reverse) for loss in parts], counts) for reverse in directions]
 
 
+def _bounded(parts: Parts) -> dict[Loss, float]:
+    return {loss: float(loss.epsilon) for loss in parts if isinstance(loss, Response | LatticeLaplace) and loss.epsilon}
+
+
 def _aligned(parts: Parts, h: float) -> float:
     """A step, at most h, of which the smallest bounded loss is a multiple: atoms at its ends stay where they are."""
-    bounded = [float(loss.epsilon) for loss in parts if isinstance(loss, Response | LatticeLaplace)]
-    return min(bounded) / math.ceil(min(bounded) / h) if bounded else h
+    smallest = min(_bounded(parts).values(), default=h)
+    return smallest / math.ceil(smallest / h)
+
+
+def _off_lattice(parts: Parts) -> float:
+    """How many losses, in the mean, lie off an aligned lattice: the ends of those that are multiples do not."""
+    bounded = _bounded(parts)
+    total = 0.0
+    for loss, k in parts.items():
+        multiple = bounded.get(loss, 0.5) / min(bounded.values(), default=1.0)
+        on_lattice = loss in bounded and abs(multiple - round(multiple)) < 1e-12 * multiple
+        total += k * (loss.between_ends() if on_lattice and isinstance(loss, Response | LatticeLaplace) else 1.0)
+    return max(1.0, total)
 
 
 def _on_fine_lattice(parts: Parts, tilt_of: Callable[[_Sum], float]) -> list[tuple[_Sum, float]]:
     """Put the losses on a lattice fine enough for the tilt in question; return them with that tilt."""
-    n = sum(parts.values())
-    tail, widest = 1e-40 / n, max(high - low for low, high in (loss.ends(1e-40 / n) for loss in parts))
-    h = widest / 200
+    n, off = sum(parts.values()), _off_lattice(parts)
+    tail, widest = 1e-40 / n, max(1e-9, *(high - low for low, high in (loss.ends(1e-40 / n) for loss in parts)))
+    h, finest = widest / 32, widest / _LONGEST
     while True:
         sums = _sums(parts, _aligned(parts, h), tail)
         tilts = [tilt_of(total) for total in sums]
         means = [total.moments(tilt) for total, tilt in zip(sums, tilts, strict=True)]
-        wanted = min(_wanted(n, tilt, mean, var) for tilt, (_, mean, var) in zip(tilts, means, strict=True))
-        tail = min(math.exp(max(-600.0, log - tilt * mean)) for (log, mean, _), tilt in zip(means, tilts, strict=True))
-        tail = min(1e-40, tail * 1e-9) / n if tail < 1e-30 else tail * 1e-9 / n
-        if h <= 4 * wanted:
-            final = _aligned(parts, max(min(h, wanted), widest / _LONGEST))
+        wanted = min(_wanted(off, tilt, mean, var) for tilt, (_, mean, var) in zip(tilts, means, strict=True))
+        log_tail = min(log - tilt * mean for (log, mean, _), tilt in zip(means, tilts, strict=True))
+        tail = math.exp(max(-600.0, log_tail)) * 1e-9 / n
+        if h <= max(4 * wanted, finest):
+            final = _aligned(parts, max(min(h, wanted), finest))
             return list(zip(_sums(parts, final, tail), tilts, strict=True))
-        h = max(2 * wanted, widest / _LONGEST)
+        h = max(2 * wanted, finest)
 
 
-def _wanted(n: int, tilt: float, mean: float, variance: float) -> float:
-    """The step at which n (λ+1) h²/8 is tolerable."""
-    finest = math.sqrt(8 * _TOLERANCE * max(mean, 1e-6) / (n * (tilt + 1)))
-    coarsest = finest * math.sqrt(_TOLERABLE / _TOLERANCE)
-    return min(coarsest, max(finest, 18 * math.sqrt(variance) / _ENOUGH_POINTS))
+def _wanted(off: float, tilt: float, mean: float, variance: float) -> float:
+    """The step at which n (λ+1) h²/8 is as small as the number of points allows."""
+    window = 18 * math.sqrt(variance)
+    steps = [(math.sqrt(8 * tol * max(mean, 1e-6) / (off * (tilt + 1))), window / most) for tol, most in _TOLERANCES]
+    return min(max(step, coarsest) for step, coarsest in steps)
 
 
 def _slack(parts: Parts, epsilon: float) -> float:
@@ -274,17 +320,17 @@ def composed_delta(parts: Parts, epsilon: float) -> float:
 
 
 def composed_epsilon(parts: Parts, delta: float) -> float:
-    """Return the smallest epsilon with delta(epsilon) <= delta, rounded up; infinite if there is none."""
+    """Return the smallest epsilon with delta(epsilon) <= delta, rounded up; infinite if none is found."""
     certain = -math.expm1(sum(k * math.log1p(-loss.certain()) for loss, k in parts.items()))
     if delta <= certain + _slack(parts, 0.0):
         return math.inf
-    tilted = _on_fine_lattice(parts, lambda total: total.tilt_for_delta(delta - certain))
-    return max(_solved(total, tilt, lambda e: delta - _slack(parts, e)) for total, tilt in tilted)
+    variation = sum(k * loss.slack() for loss, k in parts.items())
 
+    def solved(total: _Sum, tilt: float) -> float:
+        left = delta - total.certain()
+        return total.curve(tilt).epsilon(lambda e: left - variation * (1 + np.exp(np.minimum(e, 700.0))))
 
-def _solved(total: _Sum, tilt: float, allowed: Callable[[float], float]) -> float:
-    certain = total.certain()
-    return total.curve(tilt).epsilon(lambda e, found: certain + found <= allowed(e))
+    return max(solved(*pair) for pair in _on_fine_lattice(parts, lambda total: total.tilt_for_delta(delta - certain)))
 
 
 def moments_of(parts: Parts) -> tuple[Callable[[float], float], float]:

@@ -10,25 +10,29 @@ Vocabulary: `t` loss · `p` masses under P · `slack` total variation between wh
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.errors import InputError
 from noisette.exact.rational import exp_up, ln_bounds
 
 __all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_LARGEST_SAMPLED = 500
 _REACH = 20.0  # standard deviations: beyond lies 1e-88
 
 
 class Loss(Protocol):
     """A dominating pair of laws; frozen and hashable, so that equal ones can be counted."""
 
-    symmetric: bool
-    """Whether (Q, P) has the same law of losses as (P, Q)."""
+    @property
+    def symmetric(self) -> bool:
+        """Whether (Q, P) has the same law of losses as (P, Q)."""
+        ...
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Return (losses, masses under P) if there are few of them."""
@@ -119,6 +123,10 @@ class Response(_Plain):
         """Delta."""
         return float(self.delta)
 
+    def between_ends(self) -> float:
+        """P(|L| < epsilon): nothing."""
+        return 0.0
+
     def pure(self) -> Fraction | None:
         """Epsilon, without a delta."""
         return None if self.delta else self.epsilon
@@ -200,6 +208,11 @@ class LatticeLaplace(_Plain):
         """±epsilon."""
         return -float(self.epsilon), float(self.epsilon)
 
+    def between_ends(self) -> float:
+        """P(|L| < epsilon)."""
+        ends = 1 + math.exp(-float(self.epsilon))
+        return max(0.0, 1 - ends / (1 + math.exp(-float(self.epsilon) / self.steps)))
+
     def pure(self) -> Fraction | None:
         """Epsilon."""
         return self.epsilon
@@ -239,7 +252,12 @@ class Subsampled:
 
     base: Loss
     rate: Fraction
-    symmetric: bool = False
+    symmetric: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        bound = self.base.pure()
+        if bound is not None and bound > _LARGEST_SAMPLED:
+            raise InputError(f"A release that is sampled must have an epsilon of at most {_LARGEST_SAMPLED}.")
 
     def _mixed(self, pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         q = float(self.rate)

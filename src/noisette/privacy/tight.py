@@ -43,7 +43,7 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
     loss = (2 * j - k) * step
     log_p = gammaln(k + 1) - gammaln(j + 1) - gammaln(k - j + 1) - j * math.log1p(math.exp(-step))
     log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
-    rounding = 1 + (k + 16) * (step + 2) * 2.0**-50  # logarithms of about this size lose that much
+    rounding = 1 + (k + 16) * (step + math.log(k + 8)) * 2.0**-50  # logarithms of about this size lose that much
     found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * rounding
     certain = -math.expm1(k * math.log1p(-float(d0)))
     return min(1.0, certain + (1 - certain) * found + 5e-324)
@@ -78,11 +78,40 @@ def tight_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
         return math.inf if bound is None else nearest_float(bound, up=True)
     if not parts:
         return zcdp_epsilon(rho, d) if rho else 0.0
-    closed = not rho and (len(parts) == 1 and isinstance(parts[0][0], Response))
-    closed = closed or all(isinstance(loss, Normal) for loss, _ in parts)
-    numerically = not closed and not rho
-    found = composed_epsilon(dict(parts), nearest_float(d, up=False)) if numerically else _bisected(parts, rho, d)
+    if rho or (len(parts) == 1 and isinstance(parts[0][0], Response)):
+        found = _bisected(parts, rho, d)
+    elif all(isinstance(loss, Normal) for loss, _ in parts):
+        found = _normal_epsilon(parts, d)
+    else:
+        found = composed_epsilon(dict(parts), nearest_float(d, up=False))
     return found if bound is None else min(found, nearest_float(bound, up=True))
+
+
+def _normal_epsilon(parts: Parts, d: Fraction) -> float:
+    """Solve for the Gaussian's epsilon in floats, then go up until delta(epsilon) <= d is certain."""
+    from scipy.special import log_ndtr
+
+    mu, target = float(_total_mu(parts)), float(d)
+
+    def near(e: float, aim: float) -> bool:
+        log_p, log_q = float(log_ndtr(mu / 2 - e / mu)), e + float(log_ndtr(-mu / 2 - e / mu))
+        return log_q >= log_p or log_p + math.log1p(-math.exp(log_q - log_p)) <= math.log(aim)
+
+    found = 0.0
+    for _ in range(4):  # what total variation adds depends on epsilon a little
+        aim = target - _variation(parts) * (1 + math.exp(min(found, 700.0)))
+        if aim <= 0:
+            return math.inf
+        low, high = 0.0, mu * (mu / 2 + math.sqrt(-2 * math.log(aim)) + 1)
+        while high - low > 1e-14 * (1 + high):
+            middle = (low + high) / 2
+            low, high = (low, middle) if near(middle, aim) else (middle, high)
+        found = high
+    for nudge in (1e-12, 1e-10, 1e-8, 1e-6):
+        e = found * (1 + nudge) if found > 1e-12 else 0.0
+        if Fraction(tight_delta(parts, Fraction(0), Fraction(e))) <= d:
+            return e
+    return math.inf
 
 
 def _bisected(parts: Parts, rho: Fraction, d: Fraction) -> float:
@@ -96,7 +125,7 @@ def _bisected(parts: Parts, rho: Fraction, d: Fraction) -> float:
         low, high = high, 2 * high
         if high > _LARGEST:
             return math.inf
-    while high - low > 1e-12 * high:
+    while high - low > 1e-12 * (1 + high):
         middle = (low + high) / 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
@@ -123,7 +152,10 @@ def _variation(parts: Parts) -> float:
 
 
 def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> float:
-    """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences."""
+    """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences.
+
+    Those of discrete noise are below those of continuous noise, so total variation need not be added here.
+    """
     log_moment, certain = moments_of(parts)
     r, x = nearest_float(rho, up=True), nearest_float(e, up=False)
 
@@ -131,5 +163,4 @@ def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> floa
         return log_moment(a - 1) + (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
 
     best = min(0.0, lowest(log_delta, 1 + 1e-6, max(2.0, 2 * x / r + 10)))
-    slack = math.fsum(k * loss.slack() for loss, k in parts.items()) * (1 + math.exp(min(700.0, x)))
-    return min(1.0, certain + math.exp(best) * _UP + slack + 5e-324)
+    return min(1.0, certain + math.exp(best) * _UP + 5e-324)

@@ -1,0 +1,111 @@
+"""What many releases cost together: epsilon against their number, one line for each theorem and for two mechanisms."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from noisette.errors import InputError
+from noisette.exact.number import Number, fraction, positive, whole
+from noisette.exact.rational import sqrt_up
+from noisette.mechanisms import Laplace
+from noisette.plot.error import _GREY, _INK, _apart, _matplotlib, _save
+from noisette.privacy import Profile, theorems
+from noisette.privacy.guarantee import Ledger
+from noisette.privacy.loss import Normal
+
+__all__ = ["composition"]
+
+# Okabe-Ito colours, told apart with every kind of colour vision, and dashes; mechanisms as in `error`.
+_STYLES: dict[str, tuple[str, Any]] = {
+    "basic": (_GREY, "-"),
+    "advanced": ("#E69F00", "-"),
+    "zCDP": ("#009E73", "-"),
+    "optimal": ("#CC79A7", (0, (5, 2))),
+    "Laplace": ("#0072B2", "-"),
+    "Gaussian, same sd": ("#D55E00", "-"),
+}
+_POINTS, _MOST = 25, 10**6
+
+
+def composition(
+    epsilon: Number = "0.1", delta: Number = "1e-6", up_to: int = 1000, path: str | Path | None = None
+) -> Any:
+    """Draw the epsilon of k releases at delta, each epsilon-DP, against k, and return the matplotlib Figure.
+
+    `basic`, `advanced`, `zCDP` and `optimal` hold whatever the mechanisms are; Laplace noise of that epsilon is known
+    better, and Gaussian noise of the same standard deviation has no epsilon of its own to add up. With a path the
+    chart is saved, as SVG, PNG or PDF by its ending.
+
+    >>> type(composition("1/10", "1e-6", up_to=4)).__name__
+    'Figure'
+    """
+    figure_class = _matplotlib()
+    e, d, most = positive(epsilon, "epsilon"), fraction(delta, "delta"), whole(up_to, "up_to", least=2)
+    if not 0 < d < 1:
+        raise InputError("delta must lie strictly between 0 and 1: a usual one is '1e-6'.")
+    if most > _MOST:
+        raise InputError(f"up_to must be at most {_MOST:,}: the lines hardly bend any more.")
+    counts = sorted({round(most ** (i / (_POINTS - 1))) for i in range(_POINTS)})
+    lines = {name: [_drawable(cost(k)) for k in counts] for name, cost in _costs(e, d).items()}
+    figure = figure_class(figsize=(8, 4.8), layout="constrained")
+    axes = figure.add_subplot()
+    for name, values in lines.items():
+        colour, dashes = _STYLES[name]
+        axes.plot(counts, values, color=colour, linestyle=dashes, linewidth=2.2, solid_capstyle="round")
+    _decorate(axes, e, d, most)
+    _name_lines(axes, {name: (most, values[-1]) for name, values in lines.items() if values[-1] > 0})
+    if path is not None:
+        _save(figure, Path(path))
+    return figure
+
+
+def _drawable(value: float) -> float:
+    return value if 0 < value < math.inf else math.nan  # neither has a place on a logarithmic axis
+
+
+def _costs(e: Fraction, d: Fraction) -> dict[str, Callable[[int], float]]:
+    """What k releases cost, by the name of a line."""
+    laplace, gaussian = Laplace(1 / e).guarantee(1), Profile(Ledger(((Normal(sqrt_up(e**2 / 2)), 1),)))
+    return {
+        "basic": lambda k: theorems.basic(e, 0, k)[0],
+        "advanced": lambda k: theorems.advanced(e, k, d)[0],
+        "zCDP": lambda k: theorems.concentrated(e, k, d),
+        "Laplace": lambda k: (laplace * k).epsilon(d),
+        "Gaussian, same sd": lambda k: (gaussian * k).epsilon(d),
+        "optimal": lambda k: theorems.optimal(e, 0, k, d),
+    }
+
+
+def _decorate(axes: Any, e: Fraction, d: Fraction, most: int) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    small = f"{float(d):g}".replace("e-0", "e-")
+    axes.set(xscale="log", yscale="log", xlim=(1, most))
+    axes.set_title(
+        f"ε of k releases together, each {float(e):g}-DP, at δ = {small}", loc="left", fontsize=13, color=_INK
+    )
+    axes.set_xlabel("k, the number of releases", fontsize=12)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0,) if most > 50 else (1.0, 2.0, 5.0), numticks=12))
+        axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
+        axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=11, colors=_INK)
+    axes.grid(which="major", color="#e4e4e4", linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _name_lines(axes: Any, ends: dict[str, tuple[float, float]]) -> None:
+    """Write each line's name where it ends, moved apart where they would overlap."""
+    low, high = (math.log(v) for v in axes.get_ylim())
+    axes.set_ylim(math.exp(low), math.exp(high))
+    order = sorted(ends, key=lambda name: ends[name][1])
+    heights = _apart([(math.log(ends[name][1]) - low) / (high - low) for name in order])
+    for name, height in zip(order, heights, strict=True):
+        colour, _ = _STYLES[name]
+        axes.annotate(
+            name, ends[name], xytext=(1.04, height), textcoords="axes fraction", color=colour, fontsize=12,
+            va="center", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 2},
+        )  # fmt: skip

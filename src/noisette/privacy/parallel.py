@@ -1,0 +1,126 @@
+"""Parallel composition: several releases, each of which looks at its own part of the people.
+
+Vocabulary: `top` one of the guarantees that covers all others: in what it states, and in what its ledger knows.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from noisette.errors import InputError, PrivacyError
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Promise, Pure
+from noisette.privacy.loss import LatticeLaplace, Loss, Normal, Response
+from noisette.privacy.neighbours import Neighbours
+
+__all__ = ["parallel"]
+
+
+def parallel(*guarantees: Guarantee, neighbours: Neighbours | None = None) -> Guarantee:
+    """What holds for releases on disjoint parts of the data, where a record alone decides which part it is in.
+
+    Each guarantee is what its release promises as a mechanism on the whole table. Under add/remove one record touches
+    one part: the largest guarantee holds. Under replace it can leave one part and enter another: the two largest add.
+    [McSherry 2009, Theorem 4, holds for add/remove alone]
+
+    The parts must not depend on other records: "the ten oldest" is not such a part, "born before 1950" is. Under
+    replace, a guarantee for which the size of the part was public does not hold for the whole table: state it anew.
+
+    >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.ADD_REMOVE)
+    Pure('1', neighbours=ADD_REMOVE)
+    >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.REPLACE)
+    Pure('3/2', neighbours=REPLACE)
+    """
+    if not guarantees:
+        raise InputError("parallel needs the guarantee of at least one part.")
+    relation = _relation(guarantees, neighbours)
+    alike = _of_one_kind(guarantees)
+    touched = 1 if relation is Neighbours.ADD_REMOVE else 2
+    return _knowing(alike, touched, relation) or _stated(alike, touched, relation)
+
+
+def _relation(guarantees: Sequence[Guarantee], neighbours: Neighbours | None) -> Neighbours:
+    named = {g.neighbours for g in guarantees if isinstance(g, Promise)} | {neighbours}
+    found = [relation for relation in named if relation is not None]
+    if not found:
+        raise InputError(
+            "Say neighbours=...: disjoint parts cost their maximum under add/remove, their two largest otherwise."
+        )
+    if len(found) > 1:
+        raise PrivacyError(
+            "The parts' guarantees hold under different relations: compose them under add/remove, "
+            "then restate the result with .under(Neighbours.REPLACE)."
+        )
+    return found[0]
+
+
+def _of_one_kind(guarantees: Sequence[Guarantee]) -> list[Promise]:
+    alike = [g for g in guarantees if isinstance(g, Promise)]
+    if len(alike) < len(guarantees) or len({type(g) for g in alike}) > 1:
+        raise InputError(
+            "The largest of several guarantees is known for all Pure, all Approx or all ZCDP: restate them."
+        )
+    return alike
+
+
+def _knowing(alike: list[Promise], touched: int, relation: Neighbours) -> Guarantee | None:
+    """The sum of as many tops as are touched, with their ledgers; None where no part tops all others."""
+    rest = list(alike)
+    tops: list[Guarantee] = []
+    while rest and len(tops) < touched:
+        place = next((i for i, g in enumerate(rest) if all(_covers(g, other) for other in rest)), None)
+        if place is None:
+            return None
+        tops.append(rest.pop(place).under(relation))
+    return tops[0] if len(tops) == 1 else tops[0] + tops[1]
+
+
+def _stated(alike: list[Promise], touched: int, relation: Neighbours) -> Promise:
+    """The same from what is stated alone: components are covered one by one."""
+    sums = [sum(sorted(column)[-touched:], Fraction(0)) for column in zip(*map(_numbers, alike), strict=True)]
+    match alike[0]:
+        case Pure():
+            return Pure(*sums, neighbours=relation)
+        case Approx():
+            return Approx(*sums, neighbours=relation)
+        case ZCDP():
+            return ZCDP(*sums, neighbours=relation)
+
+
+def _numbers(g: Promise) -> tuple[Fraction, ...]:
+    match g:
+        case Pure():
+            return (g.eps,)
+        case Approx():
+            return g.eps, g.delta0
+        case ZCDP():
+            return (g.rho,)
+
+
+def _covers(top: Promise, other: Promise) -> bool:
+    """Whether `top` states no less than `other`, and its ledger knows losses that dominate the other's."""
+    if not all(a >= b for a, b in zip(_numbers(top), _numbers(other), strict=True)):
+        return False
+    if top.ledger is None:  # it stands for every mechanism with its numbers
+        return True
+    return other.ledger is not None and _dominates(top.ledger, other.ledger)
+
+
+def _dominates(a: Ledger, b: Ledger) -> bool:
+    """Whether b's releases are among a's, or both are alike and a's single loss is the larger."""
+    if len(a.parts) == len(b.parts) == 1 and not a.rho and not b.rho:
+        (mine, k), (other, n) = a.parts[0], b.parts[0]
+        return k >= n and _larger(mine, other)
+    counts = dict(a.parts)
+    return b.rho <= a.rho and all(counts.get(loss, 0) >= count for loss, count in b.parts)
+
+
+def _larger(a: Loss, b: Loss) -> bool:
+    """Whether a's pair dominates b's: more of the same noise is the sum of it and other, independent noise."""
+    match a, b:
+        case Response(), Response():
+            return a.epsilon >= b.epsilon and a.delta >= b.delta
+        case Normal(), Normal():
+            return a.mu >= b.mu and a.variation >= b.variation
+        case LatticeLaplace(), LatticeLaplace():
+            return a.steps == b.steps and a.epsilon >= b.epsilon
+        case _:
+            return a == b

@@ -1,0 +1,128 @@
+"""Amplification by subsampling: a release on a random part of the people promises more to each of them.
+
+Vocabulary: `q` the chance of one person to be in the sample · `e`, `d` what the release promises to those in it.
+
+What is sampled must be the people, by secret fresh coins, for every release anew, and nobody may learn who is in the
+sample. Shuffling the people and cutting batches, as training loops do, is NOT Poisson sampling: its guarantee can be
+far weaker than the one computed here.   [Chua-Ghazi-Kamath-Kumar-Manurangsi-Sinha-Zhang 2024]
+"""
+
+from fractions import Fraction
+from typing import cast
+
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number, fraction, whole
+from noisette.exact.rational import exp_up, ln_bounds
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
+from noisette.privacy.loss import Loss, Response, Subsampled
+from noisette.privacy.neighbours import Neighbours
+
+__all__ = ["amplified", "fixed_size", "poisson"]
+
+_BITS = 96
+_ENOUGH = Fraction(200)  # e^-200 is nothing beside any rate
+
+
+def amplified(e: Fraction, q: Fraction) -> Fraction:
+    """ln(1 + q (e^e - 1)), rounded up by about 2^-90 and never above e.
+
+    It is e + ln(q + (1 - q) e^-e), in numbers that stay small.
+
+    >>> float(amplified(Fraction(1), Fraction(1, 10)))
+    0.1585650787404291
+    """
+    if not e or q == 1:
+        return e
+    return min(e, e + Fraction(ln_bounds(q + (1 - q) * exp_up(-min(e, _ENOUGH)), _BITS)[1], 1 << _BITS))
+
+
+def poisson(guarantee: Guarantee, rate: Number) -> Guarantee:
+    """What one release promises under add/remove if each person is in its data with probability `rate`, independently.
+
+    (e, d)-DP becomes (ln(1 + q (e^e - 1)), q d)-DP.   [Li-Qardaji-Su 2012; Balle-Barthe-Gaboardi 2018, Theorem 8]
+    The result also knows its whole loss, so that sums of it compose tightly; for Gaussian noise, which has neither a
+    pure nor a zCDP guarantee any more, it is a `Profile`.   [Zhu-Dong-Wang 2022, Theorem 11]
+
+    Batches cut from shuffled people are not Poisson samples, and this is not their guarantee.   [Chua et al. 2024]
+
+    >>> step = poisson(Pure(1), "0.1")
+    >>> str(step), round((step * 100).epsilon("1e-6"), 4)
+    ('0.158565…-DP under add/remove', 5.2955)
+    """
+    q = _rate(rate)
+    _refuse_other(guarantee, Neighbours.ADD_REMOVE, "replace", "fixed_size(guarantee, m, n)")
+    loss = _single(guarantee)
+    if q == 1:
+        return guarantee.under(Neighbours.ADD_REMOVE)
+    if loss is None:
+        raise PrivacyError(
+            "zCDP alone says nothing better about a sample: sample a mechanism's own guarantee, or one restated as "
+            "Approx(epsilon, delta)."
+        )
+    ledger = Ledger(((_sampled(loss, q), 1),))
+    if isinstance(guarantee, Pure | Approx):
+        return _amplified(guarantee, q, Neighbours.ADD_REMOVE, ledger)
+    return Profile(ledger, neighbours=Neighbours.ADD_REMOVE)
+
+
+def fixed_size(guarantee: Guarantee, m: int, n: int) -> Pure | Approx:
+    """What one release promises under replace if its data are m of the n people, drawn without replacement.
+
+    (e, d)-DP becomes (ln(1 + q (e^e - 1)), q d)-DP with q = m/n.   [Balle-Barthe-Gaboardi 2018, Theorem 9]
+    No single pair of laws is known that also composes as one, so the result composes as any (epsilon, delta) does.
+
+    >>> fixed_size(Approx(1, "1e-6"), 10, 100).delta0
+    Fraction(1, 10000000)
+    """
+    size, people = whole(m, "m"), whole(n, "n")
+    if size > people:
+        raise InputError("m must be at most n: a sample without replacement is not larger than the whole.")
+    _refuse_other(guarantee, Neighbours.REPLACE, "add/remove", "poisson(guarantee, rate)")
+    _single(guarantee)
+    if not isinstance(guarantee, Pure | Approx):
+        raise PrivacyError("Samples of fixed size are known to amplify (epsilon, delta) alone: restate it as Approx.")
+    return _amplified(guarantee, Fraction(size, people), Neighbours.REPLACE, None)
+
+
+def _rate(value: Number) -> Fraction:
+    q = fraction(value, "rate")
+    if not 0 < q <= 1:
+        raise InputError("rate must be above 0 and at most 1: it is each person's chance to be in the sample.")
+    return q
+
+
+def _refuse_other(guarantee: Guarantee, wanted: Neighbours, other: str, instead: str) -> None:
+    if not isinstance(guarantee, Pure | Approx | ZCDP | Profile):
+        raise InputError("guarantee must be a Pure, Approx, ZCDP or Profile: take a mechanism's .guarantee(distance).")
+    if guarantee.neighbours not in (None, wanted):
+        raise PrivacyError(f"This sampling amplifies guarantees under {wanted} alone: under {other} use {instead}.")
+
+
+def _single(guarantee: Guarantee) -> Loss | None:
+    """The loss of a single release; randomized response stands for a plain (epsilon, delta)."""
+    ledger = guarantee.ledger
+    if ledger is None:
+        return Response(guarantee.eps, _own_delta(guarantee)) if isinstance(guarantee, Pure | Approx) else None
+    if ledger.rho or [count for _, count in ledger.parts] != [1]:
+        raise PrivacyError(
+            "A sum of releases is not sampled as one: sample each release by itself, then add them; for several "
+            "releases on one and the same sample, restate their sum as a new Pure or Approx."
+        )
+    return ledger.parts[0][0]
+
+
+def _own_delta(guarantee: Pure | Approx) -> Fraction:
+    return guarantee.delta0 if isinstance(guarantee, Approx) else Fraction(0)
+
+
+def _sampled(loss: Loss, q: Fraction) -> Loss:
+    """A sample of a sample is a sample."""
+    base, rate = (loss.base, loss.rate) if isinstance(loss, Subsampled) else (loss, Fraction(1))
+    return cast(Loss, Subsampled(base, rate * q))
+
+
+def _amplified(g: Pure | Approx, q: Fraction, neighbours: Neighbours, ledger: Ledger | None) -> Pure | Approx:
+    eps = amplified(g.eps, q)
+    if isinstance(g, Pure):
+        return Pure(eps, neighbours=neighbours, ledger=ledger)
+    return Approx(eps, q * g.delta0, neighbours=neighbours, ledger=ledger)
