@@ -54,14 +54,10 @@ def test_forced_tails_follow_the_rest_of_the_law(s2):
         edge = law.table.first + (law.table.last if bit else 0)
         steps = np.array([abs(c - edge) for c in far.values()])
         outward = 1 if bit else -1
-        weights = np.array(
-            [
-                float(exp((near(edge, width) ** 2 - near(edge + outward * w, width) ** 2) / (2 * F(s2))))
-                for w in range(400)
-            ]
-        )
+        exponents = [(near(edge, width) ** 2 - near(edge + outward * w, width) ** 2) / (2 * F(s2)) for w in range(4000)]
+        weights = np.exp(np.array([float(e) for e in exponents]))
         chances = weights / weights.sum()
-        counts = np.bincount(steps, minlength=400)
+        counts = np.bincount(steps, minlength=4000)
         assert goodness.p_value(counts, chances) > ALPHA
         assert goodness.p_value(np.roll(counts, 1), chances) < ALPHA
 
