@@ -41,7 +41,7 @@ def epsilon_for(
     >>> epsilon_for(Laplace, error=10)                         # ln(20) / 10
     0.299573228
     >>> epsilon_for(Geometric, error=10), epsilon_for(Gaussian, error=10, delta="1e-6")
-    (0.284348513, 0.816180577)
+    (0.284348513, 0.816180576)
     """
     holds = _promise(mechanism, error, level, sensitivity, answers, options, lambda e: _guarantee(e, delta))
     if mechanism is not Gaussian or delta is None:

@@ -33,6 +33,7 @@ from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Gaussian"]
 
+_GRID_BITS = 36  # finer than for Laplace noise: what separates discrete from continuous noise falls with its square
 _NEAR = Fraction(1, 2**40)  # a total variation that may be added to delta instead of falling back on zCDP
 _SUMMABLE = 2**16  # up to this sigma (in grid units) delta is summed over the integers
 
@@ -52,7 +53,7 @@ class Gaussian(OnLattice):
 
     def __init__(self, sigma: Number, *, grid: Number | None = None) -> None:
         object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        object.__setattr__(self, "grid", base.read_grid(grid, self.sigma))
+        object.__setattr__(self, "grid", base.read_grid(grid, self.sigma, bits=_GRID_BITS))
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Gaussian":
@@ -64,10 +65,10 @@ class Gaussian(OnLattice):
                 raise InputError("Gaussian noise keeps no pure guarantee: ask for Approx(epsilon, delta) or ZCDP(rho).")
             case ZCDP():
                 rho = positive(guarantee.rho, "rho")
-                step = base.read_grid(grid, size)
+                step = base.read_grid(grid, size, bits=_GRID_BITS)
                 return cls(sqrt_up((size + base.slack(step)) ** 2 / (2 * rho)), grid=step)
             case Approx():
-                step = base.read_grid(grid, size)
+                step = base.read_grid(grid, size, bits=_GRID_BITS)
                 return _least_sigma(guarantee, sensitivity, size, step)
 
     @property

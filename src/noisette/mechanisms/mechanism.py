@@ -172,15 +172,10 @@ def agreed(guarantee: Promise, sensitivity: Distance) -> None:
         )
 
 
-def default_grid(size: Fraction) -> Fraction:
-    """Return a power of two about 2^-30 of the given size."""
-    return Fraction(2) ** (floor_log2(size) - GRID_BITS)
-
-
-def read_grid(grid: Number | None, size: Fraction) -> Fraction:
-    """Return the grid, or the default one for noise of that size."""
+def read_grid(grid: Number | None, size: Fraction, *, bits: int = GRID_BITS) -> Fraction:
+    """Return the grid, or a power of two about 2^-bits of the noise's size."""
     if grid is None:
-        return default_grid(size)
+        return Fraction(2) ** (floor_log2(size) - bits)
     step = positive(grid, "grid")
     if step != 1 and step > size:
         raise InputError("grid must not be coarser than the noise: choose a smaller one, or leave it out.")
