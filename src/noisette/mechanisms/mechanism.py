@@ -109,6 +109,8 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
         return one(share(budget)).guarantee(sensitivity) * times <= promise
 
     low = promise.eps**2 / (100 * times * (1 - _log(promise.delta0))) if concentrated else promise.eps / times
+    while not enough(low):
+        low /= 2
     high = 2 * low
     while enough(high):
         low, high = high, 2 * high

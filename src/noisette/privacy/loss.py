@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
 __all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
@@ -120,8 +121,8 @@ class Response(_Plain):
         return -float(self.epsilon), float(self.epsilon)
 
     def certain(self) -> float:
-        """Delta."""
-        return float(self.delta)
+        """Delta, rounded up."""
+        return nearest_float(self.delta, up=True)
 
     def between_ends(self) -> float:
         """P(|L| < epsilon): nothing."""
@@ -163,8 +164,8 @@ class Normal(_Plain):
         return mu * (mu / 2 - reach), mu * (mu / 2 + reach)
 
     def slack(self) -> float:
-        """The total variation between rounded continuous and discrete noise."""
-        return float(self.variation)
+        """The total variation between rounded continuous and discrete noise, rounded up."""
+        return nearest_float(self.variation, up=True)
 
     def rho(self) -> Fraction | None:
         """mu^2/2, for discrete noise too."""

@@ -45,7 +45,7 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
     log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
     rounding = 1 + (k + 16) * (step + math.log(k + 8)) * 2.0**-50  # logarithms of about this size lose that much
     found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * rounding
-    certain = -math.expm1(k * math.log1p(-float(d0)))
+    certain = -math.expm1(k * math.log1p(-nearest_float(d0, up=True)))
     return min(1.0, certain + (1 - certain) * found + 5e-324)
 
 
@@ -154,7 +154,8 @@ def _variation(parts: Parts) -> float:
 def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> float:
     """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences.
 
-    Those of discrete noise are below those of continuous noise, so total variation need not be added here.
+    Those of discrete Gaussian noise are below those of continuous noise, so total variation need not be added for it;
+    for samples of it that is not known, so it is.
     """
     log_moment, certain = moments_of(parts)
     r, x = nearest_float(rho, up=True), nearest_float(e, up=False)
@@ -163,4 +164,5 @@ def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> floa
         return log_moment(a - 1) + (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
 
     best = min(0.0, lowest(log_delta, 1 + 1e-6, max(2.0, 2 * x / r + 10)))
-    return min(1.0, certain + math.exp(best) * _UP + 5e-324)
+    variation = math.fsum(k * loss.slack() for loss, k in parts.items() if not isinstance(loss, Normal))
+    return min(1.0, certain + math.exp(best) * _UP + variation * (1 + math.exp(min(700.0, x))) + 5e-324)
