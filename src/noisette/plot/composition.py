@@ -10,7 +10,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.rational import sqrt_up
 from noisette.mechanisms import Laplace
-from noisette.plot.error import _GREY, _INK, _apart, _matplotlib, _save
+from noisette.plot.error import _GREY, _INK, _matplotlib, _name_lines, _plain_ticks, _save
 from noisette.privacy import Profile, theorems
 from noisette.privacy.guarantee import Ledger
 from noisette.privacy.loss import Normal
@@ -55,7 +55,11 @@ def composition(
         colour, dashes = _STYLES[name]
         axes.plot(counts, values, color=colour, linestyle=dashes, linewidth=2.2, solid_capstyle="round")
     _decorate(axes, e, d, most)
-    _name_lines(axes, {name: (most, values[-1]) for name, values in lines.items() if values[-1] > 0})
+    _name_lines(
+        axes,
+        {name: (most, values[-1]) for name, values in lines.items() if values[-1] > 0},
+        {name: colour for name, (colour, _) in _STYLES.items()},
+    )
     if path is not None:
         _save(figure, Path(path))
     return figure
@@ -79,33 +83,10 @@ def _costs(e: Fraction, d: Fraction) -> dict[str, Callable[[int], float]]:
 
 
 def _decorate(axes: Any, e: Fraction, d: Fraction, most: int) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     small = f"{float(d):g}".replace("e-0", "e-")
     axes.set(xscale="log", yscale="log", xlim=(1, most))
     axes.set_title(
         f"ε of k releases together, each {float(e):g}-DP, at δ = {small}", loc="left", fontsize=13, color=_INK
     )
     axes.set_xlabel("k, the number of releases", fontsize=12)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0,) if most > 50 else (1.0, 2.0, 5.0), numticks=12))
-        axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
-        axis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=11, colors=_INK)
-    axes.grid(which="major", color="#e4e4e4", linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _name_lines(axes: Any, ends: dict[str, tuple[float, float]]) -> None:
-    """Write each line's name where it ends, moved apart where they would overlap."""
-    low, high = (math.log(v) for v in axes.get_ylim())
-    axes.set_ylim(math.exp(low), math.exp(high))
-    order = sorted(ends, key=lambda name: ends[name][1])
-    heights = _apart([(math.log(ends[name][1]) - low) / (high - low) for name in order])
-    for name, height in zip(order, heights, strict=True):
-        colour, _ = _STYLES[name]
-        axes.annotate(
-            name, ends[name], xytext=(1.04, height), textcoords="axes fraction", color=colour, fontsize=12,
-            va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 2},
-        )  # fmt: skip
+    _plain_ticks(axes, (1.0,) if most > 50 else (1.0, 2.0, 5.0))

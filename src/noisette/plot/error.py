@@ -1,7 +1,7 @@
 """The error of mechanisms against epsilon: one line each on logarithmic axes, named where it ends."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def error(comparison: Comparison, path: str | Path | None = None) -> Any:
         ends[row.name] = [(b, e) for b, e in zip(budgets, errors, strict=True) if e > 0][-1]
     axes.set_xlim(budgets[0], budgets[-1])
     _decorate(axes, comparison, budget)
-    _name_lines(axes, ends)
+    _name_lines(axes, ends, _COLOURS)
     if path is not None:
         _save(figure, Path(path))
     return figure
@@ -66,8 +66,6 @@ def _matplotlib() -> Any:
 
 
 def _decorate(axes: Any, comparison: Comparison, budget: float) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
     task, zcdp = comparison.task, isinstance(comparison.guarantee, ZCDP)
     symbol = "ρ" if zcdp else "ε"
     delta = (
@@ -84,8 +82,15 @@ def _decorate(axes: Any, comparison: Comparison, budget: float) -> None:
     axes.axvline(budget, color=_GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.annotate(f"{symbol} = {budget:g}", (budget, 0.02), xycoords=("data", "axes fraction"), xytext=(5, 2),
                   textcoords="offset points", fontsize=11, color="#555555", backgroundcolor="white")  # fmt: skip
+    _plain_ticks(axes)
+
+
+def _plain_ticks(axes: Any, subs: Sequence[float] = (1.0,)) -> None:
+    """Numbers as people write them on logarithmic axes, and a light grid."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0,), numticks=12))
+        axis.set_major_locator(LogLocator(subs=subs, numticks=12))
         axis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
         axis.set_minor_formatter(NullFormatter())
     axes.tick_params(labelsize=11, colors=_INK)
@@ -93,7 +98,7 @@ def _decorate(axes: Any, comparison: Comparison, budget: float) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _name_lines(axes: Any, ends: dict[str, tuple[float, float]]) -> None:
+def _name_lines(axes: Any, ends: dict[str, tuple[float, float]], colours: Mapping[str, str]) -> None:
     """Write each line's name where it ends, moved apart where they would overlap."""
     low, high = (math.log(v) for v in axes.get_ylim())
     axes.set_ylim(math.exp(low), math.exp(high))
@@ -101,9 +106,9 @@ def _name_lines(axes: Any, ends: dict[str, tuple[float, float]]) -> None:
     heights = _apart([(math.log(ends[name][1]) - low) / (high - low) for name in order])
     for name, height in zip(order, heights, strict=True):
         axes.annotate(
-            name, ends[name], xytext=(1.04, height), textcoords="axes fraction", color=_COLOURS[name], fontsize=12,
+            name, ends[name], xytext=(1.04, height), textcoords="axes fraction", color=colours[name], fontsize=12,
             va="center", annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": _COLOURS[name], "linewidth": 0.7, "shrinkA": 1, "shrinkB": 2},
+            arrowprops={"arrowstyle": "-", "color": colours[name], "linewidth": 0.7, "relpos": (0, 0.5), "shrinkB": 2},
         )  # fmt: skip
 
 
