@@ -7,13 +7,13 @@ from typing import Any, Literal, TypeAlias
 
 from noisette.accuracy.candidates import KINDS, Task
 from noisette.accuracy.error import error_law, largest_error
-from noisette.accuracy.table import as_html, as_text
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
 from noisette.mechanisms import Mechanism
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.text import as_html, as_text
 
 __all__ = ["Comparison", "Row", "compare"]
 

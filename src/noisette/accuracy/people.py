@@ -7,55 +7,51 @@ Each method states its chance to fail at n people; `people_for` is the least n f
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NotRequired, TypedDict, Unpack
 
 from noisette.accuracy.methods import METHODS, Failure, Target, closed_form
-from noisette.accuracy.table import as_html, as_text
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.laws.law import smallest
 from noisette.privacy import Neighbours, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.text import as_html, as_text
 
-__all__ = ["People", "people_bound", "people_for", "people_table"]
+__all__ = ["Asked", "People", "people_bound", "people_for", "people_table"]
 
 
-def people_for(
-    method: str,
-    *,
-    queries: int,
-    epsilon: Number,
-    error: Number,
-    level: Number = "0.95",
-    delta: Number | None = None,
-    workload: Sensitivity | None = None,
-) -> int:
+class Asked(TypedDict):
+    """What the functions here are asked: their keywords, which `people_for` explains and `_target` reads."""
+
+    queries: int
+    epsilon: Number
+    error: Number
+    level: NotRequired[Number]
+    delta: NotRequired[Number | None]
+    workload: NotRequired[Sensitivity | None]
+
+
+def people_for(method: str, **asked: Unpack[Asked]) -> int:
     """Return the least n for which all k shares are within `error` of the truth with probability `level`.
 
+    Takes queries (k), epsilon, error, level="0.95", delta=None and workload=None, which is the sensitivity of the k
+    counts: any k counts unless given, so `sensitivity.histogram(neighbours=REPLACE)` says that the queries are disjoint
+    (l1 is 2 instead of k). Randomized response makes no use of it.
+
     Exact for "laplace", "geometric", "gaussian" and "linf": n is enough and n - 1 is not. For "response, people split"
-    (recommended without a curator) and "response, budget split" n is enough, by Hoeffding's inequality. `workload` is
-    the sensitivity of the k counts: any k counts unless given, so `sensitivity.histogram(neighbours=REPLACE)` says that
-    the queries are disjoint (l1 is 2 instead of k). Randomized response makes no use of it.
+    (recommended without a curator) and "response, budget split" n is enough, by Hoeffding's inequality.
 
     >>> people_for("laplace", queries=20, epsilon=1, error=0.05), people_for("linf", queries=20, epsilon=1, error=0.05)
     (2387, 558)
     """
-    target = _target(queries, epsilon, error, level, delta, workload)
-    failure = _method(method)[0](target)
-    return smallest(lambda n: n > 0 and failure(n) <= target.beta)
+    target = _target(**asked)
+    return _least(_method(method)[0], target)
 
 
-def people_bound(
-    method: str,
-    *,
-    queries: int,
-    epsilon: Number,
-    error: Number,
-    level: Number = "0.95",
-    delta: Number | None = None,
-    workload: Sensitivity | None = None,
-) -> int:
+def people_bound(method: str, **asked: Unpack[Asked]) -> int:
     """Return the n of the textbook's closed form, a tail bound and a union bound, rounded up: enough, often too much.
 
+    The arguments are those of `people_for`. The forms:
     laplace l1/(eps alpha) ln(k/beta) · gaussian sigma l2 sqrt(2 ln(2k/beta))/alpha · response, people split
     k ln(2k/beta) coth^2(eps/2)/(2 alpha^2) · response, budget split ln(2k/beta) coth^2(eps/2k)/(2 alpha^2).
 
@@ -64,7 +60,7 @@ def people_bound(
     (2397, 125208)
     """
     _method(method)
-    return math.ceil(closed_form(method, _target(queries, epsilon, error, level, delta, workload)))
+    return math.ceil(closed_form(method, _target(**asked)))
 
 
 def _method(name: str) -> tuple[Callable[[Target], Failure], str]:
@@ -73,8 +69,18 @@ def _method(name: str) -> tuple[Callable[[Target], Failure], str]:
     return METHODS[name]
 
 
+def _least(chance_to_fail: Callable[[Target], Failure], target: Target) -> int:
+    failure = chance_to_fail(target)
+    return smallest(lambda n: n > 0 and failure(n) <= target.beta)
+
+
 def _target(
-    queries: int, epsilon: Number, error: Number, level: Number, delta: Number | None, workload: Sensitivity | None
+    queries: int,
+    epsilon: Number,
+    error: Number,
+    level: Number = "0.95",
+    delta: Number | None = None,
+    workload: Sensitivity | None = None,
 ) -> Target:
     k, alpha, sure = whole(queries, "queries"), positive(error, "error"), fraction(level, "level")
     if alpha >= 1:
@@ -111,26 +117,16 @@ class People:
         return as_html(self.title, *self._cells)
 
 
-def people_table(
-    *,
-    queries: int,
-    epsilon: Number,
-    error: Number,
-    level: Number = "0.95",
-    delta: Number | None = None,
-    workload: Sensitivity | None = None,
-) -> People:
-    """Return how many people each method needs, fewest first.
+def people_table(**asked: Unpack[Asked]) -> People:
+    """Return how many people each method needs, fewest first; the keywords are those of `people_for`.
 
     >>> people_table(queries=20, epsilon=1, error=0.05, delta="1e-6").rows[0][:3]
     ('linf', 558, 679)
     """
-    t, rows, refused = _target(queries, epsilon, error, level, delta, workload), [], []
-    for name, (_, note) in METHODS.items():
+    t, rows, refused = _target(**asked), [], []
+    for name, (chance_to_fail, note) in METHODS.items():
         try:
-            n = people_for(name, queries=queries, epsilon=epsilon, error=error, level=level, delta=delta,
-                           workload=workload)  # fmt: skip
-            rows.append((name, n, math.ceil(closed_form(name, t)), note))
+            rows.append((name, _least(chance_to_fail, t), math.ceil(closed_form(name, t)), note))
         except InputError as reason:
             refused.append((name, str(reason)))
     title = f"People for {t.k} shares within ±{float(t.alpha):g}, probability {1 - t.beta:g}, epsilon {t.epsilon:g}"

@@ -8,7 +8,7 @@ Every attack takes the secret, so that it can keep the score, and `ask`, which t
 Bob's value is 5, the attack says 5: revealed.
 """
 
-from noisette.attacks.answerer import Answerer, BudgetError, exact
+from noisette.attacks.answerer import Answerer, exact
 from noisette.attacks.averaging import Averaging, Forecast, averaging, averaging_forecast
 from noisette.attacks.ceilings import guessing_ceiling, tracing_ceiling, tracing_mu
 from noisette.attacks.demo import averaging_demo, differencing_demo, reconstruction_demo, tracing_demo
@@ -17,6 +17,7 @@ from noisette.attacks.fakes import Population, bits, population
 from noisette.attacks.reconstruct import Reconstruction, expected_recovery, reconstruct
 from noisette.attacks.smokers import SMOKERS
 from noisette.attacks.trace import Tracing, trace
+from noisette.errors import BudgetError
 
 __all__ = [
     "SMOKERS",

@@ -11,20 +11,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.errors import InputError, PrivacyError
+from noisette.errors import BudgetError, InputError
 from noisette.exact.number import Number
 from noisette.mechanisms import Mechanism
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
 
-__all__ = ["Answerer", "Ask", "BudgetError", "exact", "given", "spent_by"]
+__all__ = ["Answerer", "Ask", "exact", "given", "spent_by"]
 
 Ask: TypeAlias = Callable[[Any], Any]
 """Turns the true answer of a question into the answer that is given."""
-
-
-class BudgetError(PrivacyError):
-    """A question was refused because its price is more than what is left of the budget; nothing was drawn."""
 
 
 def exact(x: Any) -> Any:
@@ -50,7 +46,7 @@ class Answerer:
     >>> ask(130)
     Traceback (most recent call last):
         ...
-    noisette.attacks.answerer.BudgetError: The budget of 1.5-DP does not hold another answer of 0.5-DP: stop asking.
+    noisette.errors.BudgetError: The budget of 1.5-DP does not hold another answer of 0.5-DP: stop asking.
     """
 
     def __init__(self, mechanism: Mechanism, budget: Promise | Number, *, sensitivity: Distance = 1) -> None:

@@ -8,13 +8,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from noisette.attacks.answerer import Answerer, Ask, BudgetError, exact, spent_by
-from noisette.attacks.text import as_text
-from noisette.errors import InputError
+from noisette.attacks.answerer import Answerer, Ask, exact, spent_by
+from noisette.errors import BudgetError, InputError
 from noisette.exact.number import Number, fraction, whole
 from noisette.mechanisms import Mechanism
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import Guarantee
+from noisette.text import aligned
 
 __all__ = ["Averaging", "Forecast", "averaging", "averaging_forecast"]
 
@@ -91,7 +91,7 @@ class Forecast:
     def __str__(self) -> str:
         header = ["answers", "sd of the mean", "epsilon", f"epsilon at delta {self.delta:g}"]
         rows = [[f"{t:,}", *(f"{value:.4g}" if value < math.inf else "none" for value in row)] for t, *row in self.rows]
-        return as_text(header, rows)
+        return aligned(header, rows)
 
 
 def averaging_forecast(

@@ -15,10 +15,10 @@ from noisette.attacks.differencing import Differencing, differencing
 from noisette.attacks.fakes import bits, population
 from noisette.attacks.reconstruct import expected_recovery, reconstruct
 from noisette.attacks.smokers import SMOKERS
-from noisette.attacks.text import as_text
 from noisette.attacks.trace import trace
 from noisette.mechanisms import Gaussian, Geometric, Laplace, calibrate
 from noisette.privacy import ZCDP, Neighbours, sensitivity
+from noisette.text import aligned
 
 __all__ = ["averaging_demo", "differencing_demo", "reconstruction_demo", "tracing_demo"]
 
@@ -109,7 +109,7 @@ Reconstruction: 200 people, a secret bit each; 800 random groups of them are cou
 Exact counts      {reconstruct(secret, exact)}
 
 Laplace noise of scale b
-{as_text(["b", "b / sqrt(n)", "bits right", "expected"], rows)}
+{aligned(["b", "b / sqrt(n)", "bits right", "expected"], rows)}
 
 A budget of 1     {private}
 Guessing has 50 %, and no attack on answers within this budget has more than {guessing_ceiling(1):.0%} on average."""
@@ -136,7 +136,7 @@ def tracing_demo() -> str:
     return f"""\
 Tracing: the means of 20,000 attributes of 100 people are released. Who of 1,100 candidates took part?
 
-{as_text(["noise sd", "members found", "others accused", "no attack at 1 % finds more than"], rows)}
+{aligned(["noise sd", "members found", "others accused", "no attack at 1 % finds more than"], rows)}
 
 The last line keeps {budget}, which is epsilon {budget.epsilon("1e-6"):.2f} at delta 1e-6. Its noise is larger than the
 means themselves: so many means of so few people cannot be both private and useful."""

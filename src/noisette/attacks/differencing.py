@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from noisette.attacks.answerer import Ask, BudgetError, given, spent_by
-from noisette.errors import InputError
+from noisette.attacks.answerer import Ask, given, spent_by
+from noisette.errors import BudgetError, InputError
 from noisette.exact.number import whole
 from noisette.privacy import Guarantee
 

@@ -10,7 +10,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.rational import sqrt_up
 from noisette.mechanisms import Laplace
-from noisette.plot.error import _GREY, _INK, _matplotlib, _name_lines, _plain_ticks, _save
+from noisette.plot.error import _GREY, _INK, _matplotlib, _name_lines, _plain_ticks
+from noisette.plot.save import saved
 from noisette.privacy import Profile, theorems
 from noisette.privacy.guarantee import Ledger
 from noisette.privacy.loss import Normal
@@ -60,9 +61,7 @@ def composition(
         {name: (most, values[-1]) for name, values in lines.items() if values[-1] > 0},
         {name: colour for name, (colour, _) in _STYLES.items()},
     )
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    return saved(figure, path)
 
 
 def _drawable(value: float) -> float:

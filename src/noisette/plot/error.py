@@ -7,6 +7,7 @@ from typing import Any
 
 from noisette.accuracy import Comparison
 from noisette.errors import InputError
+from noisette.plot.save import saved
 from noisette.privacy import ZCDP, Approx
 
 __all__ = ["error"]
@@ -52,9 +53,7 @@ def error(comparison: Comparison, path: str | Path | None = None) -> Any:
     axes.set_xlim(budgets[0], budgets[-1])
     _decorate(axes, comparison, budget)
     _name_lines(axes, ends, _COLOURS)
-    if path is not None:
-        _save(figure, Path(path))
-    return figure
+    return saved(figure, path)
 
 
 def _matplotlib() -> Any:
@@ -128,9 +127,3 @@ def _apart(heights: Sequence[float]) -> list[float]:
 
 def _lowest(group: list[float]) -> float:
     return sum(group) / len(group) - _GAP * (len(group) - 1) / 2
-
-
-def _save(figure: Any, path: Path) -> None:
-    if path.suffix.lower() not in (".svg", ".png", ".pdf"):
-        raise InputError("A chart is saved as SVG, PNG or PDF: let its name end in .svg, .png or .pdf.")
-    figure.savefig(path, dpi=160)

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float
-from noisette.plot.error import _GREY, _INK, _apart, _matplotlib, _save
+from noisette.plot.error import _GREY, _INK, _apart, _matplotlib
+from noisette.plot.save import saved
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 
 __all__ = ["odds", "posterior_bounds", "tradeoff", "tradeoff_curve"]
@@ -165,7 +166,7 @@ def tradeoff(
         axes.plot(alphas, lines[i], color=colour, linewidth=2.2, solid_capstyle="round", solid_joinstyle="round")
     _name_corners(axes, [corners[i] for i in order], [names[i] for i in order])
     _name_region(axes, corners)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def odds(*epsilons: Number, mark: Number | None = None, path: str | Path | None = None) -> Any:
@@ -190,7 +191,7 @@ def odds(*epsilons: Number, mark: Number | None = None, path: str | Path | None 
     _name_bands(axes, losses)
     if mark is not None:
         _mark(axes, mark, losses)
-    return _saved(figure, path)
+    return saved(figure, path)
 
 
 def _rates(*corners: float) -> NDArray[np.float64]:
@@ -275,15 +276,3 @@ def _mark(axes: Any, mark: Number, losses: Sequence[float]) -> None:
         high = _shifted(prior, loss)[1]
         axes.plot([prior], [high], "o", color=colour, markersize=6, zorder=4)
         _write(axes, f"{100 * high:.0f} %", (prior, high), (8, -1), color=colour, fontsize=11, ha="left")
-
-
-def _saved(figure: Any, path: str | Path | None) -> Any:
-    """Save the chart if it has a path; the same chart gives the same SVG file."""
-    if path is not None and Path(path).suffix.lower() == ".svg":
-        from matplotlib import rc_context
-
-        with rc_context({"svg.hashsalt": "noisette"}):
-            figure.savefig(path, metadata={"Date": None})
-    elif path is not None:
-        _save(figure, Path(path))
-    return figure

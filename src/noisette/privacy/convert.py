@@ -98,13 +98,19 @@ def zcdp_epsilon(rho: Fraction, d: Fraction) -> float:
 def lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
     """The least value of a unimodal function that golden-section search over log(a - 1) finds."""
     low, high, ratio = math.log(lo - 1), math.log(hi - 1), (math.sqrt(5) - 1) / 2
-    for _ in range(120):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if f(1 + math.exp(left)) < f(1 + math.exp(right)):
-            high = right
+
+    def at(x: float) -> tuple[float, float]:
+        return f(1 + math.exp(x)), x
+
+    left, right = at(high - ratio * (high - low)), at(low + ratio * (high - low))
+    while high - low > 1e-8:  # near its least value a function is flat
+        if left < right:
+            high, right = right[1], left
+            left = at(high - ratio * (high - low))
         else:
-            low = left
-    return f(1 + math.exp((low + high) / 2))
+            low, left = left[1], right
+            right = at(low + ratio * (high - low))
+    return min(left, right)[0]
 
 
 def pure_within_approx(e: Fraction, d: Fraction) -> Fraction:

@@ -53,8 +53,9 @@ class Ledger:
     rho: Fraction = Fraction(0)
 
     def __add__(self, other: Ledger) -> Ledger:
-        mine, more = dict(self.parts), dict(other.parts)
-        together = {loss: mine.get(loss, 0) + more.get(loss, 0) for loss in {**mine, **more}}
+        together = dict(self.parts)
+        for loss, k in other.parts:
+            together[loss] = together.get(loss, 0) + k
         return Ledger(tuple(sorted(together.items(), key=repr)), self.rho + other.rho)
 
     def __mul__(self, k: int) -> Ledger:

@@ -4,7 +4,7 @@ The loss is L = ln(P/Q). It is told by `above(t)` = (P(L > t), Q(L > t)) and `be
 arrays of t, or as atoms; Q(L) = e^-L P(L) ties the two. A pair that dominates a mechanism's every pair of neighbours
 bounds its delta(epsilon) = E_P(1 - e^(epsilon - L))_+, alone and composed.   [Zhu-Dong-Wang 2022]
 
-Vocabulary: `t` loss · `p` masses under P · `slack` total variation between what is released and what is accounted.
+Vocabulary: `t` loss · `p` masses under P · `slack` how far what is released is from what is accounted.
 """
 
 import math
@@ -24,6 +24,7 @@ __all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Sub
 Floats: TypeAlias = NDArray[np.float64]
 
 _LARGEST_SAMPLED = 500
+_COARSEST = Fraction(1, 8)
 _REACH = 20.0  # standard deviations: beyond lies 1e-88
 
 
@@ -56,7 +57,7 @@ class Loss(Protocol):
         ...
 
     def slack(self) -> float:
-        """Return the total variation that must be added for what is really released."""
+        """Return n/(8 s^2) of discrete noise that is accounted as continuous: their total variation is below it."""
         ...
 
     def pure(self) -> Fraction | None:
@@ -135,10 +136,17 @@ class Response(_Plain):
 
 @dataclass(frozen=True)
 class Normal(_Plain):
-    """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q."""
+    """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q.
+
+    `variation` is n/(8 s^2) for discrete noise of s lattice steps on n numbers that differ, 0 for continuous noise.
+    """
 
     mu: Fraction
     variation: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.variation > _COARSEST:
+            raise InputError("Noise of less than a lattice step is not accounted as continuous: give its own loss.")
 
     def _places(self, t: Floats) -> tuple[Floats, Floats]:
         mu = float(self.mu)
@@ -164,7 +172,7 @@ class Normal(_Plain):
         return mu * (mu / 2 - reach), mu * (mu / 2 + reach)
 
     def slack(self) -> float:
-        """The total variation between rounded continuous and discrete noise, rounded up."""
+        """n/(8 s^2), rounded up."""
         return nearest_float(self.variation, up=True)
 
     def rho(self) -> Fraction | None:

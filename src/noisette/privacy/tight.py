@@ -1,14 +1,16 @@
 """The tightest known delta(epsilon) and epsilon(delta) of releases together: a closed form where there is one.
 
 `parts` are losses with their counts; `rho` is what is known of other releases by zCDP alone. Results are rounded up.
- - Gaussians alone are one Gaussian with mu = sqrt(sum of mu^2);
+ - Gaussians are one Gaussian with mu = sqrt(sum of mu^2), alone in closed form;
  - k equal (epsilon, delta) guarantees have the optimal composition of Kairouz-Oh-Viswanath (2015);
  - other losses are composed on a lattice (see `compose`);
- - with zCDP among them, all Rényi divergences are added and converted (Canonne-Kamath-Steinke 2020, Proposition 12).
+ - with zCDP among them, all Rényi divergences are added and converted (Canonne-Kamath-Steinke 2020, Proposition 12);
+ - where discrete noise is accounted as continuous, V = n/(8 s^2) in all, (e, d) becomes (e + (e + 835) V, e^(V/2) d)
+   (docs/proofs/composition.md).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
@@ -25,6 +27,9 @@ Parts: TypeAlias = tuple[tuple[Loss, int], ...]
 
 _UP = 1 + 1e-9
 _LARGEST = 1e6
+_LEAST = Fraction(5e-324)
+_COARSEST = Fraction(1, 8)  # V up to which discrete noise is like continuous noise
+_FARTHEST = 835  # e^-835 is below the least float, even times 2^129
 
 
 def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
@@ -52,22 +57,14 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
 @lru_cache(maxsize=4096)
 def tight_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
     """delta(e) of all parts and rho-zCDP together."""
-    if not parts:
-        return zcdp_delta(rho, e) if rho else 0.0
-    if rho:
-        return _moment_delta(dict(parts), rho, e)
-    bound = pure_bound(parts)
+    bound = None if rho else pure_bound(parts)
     if bound is not None and e >= bound:
         return 0.0
-    match parts:
-        case ((Response(e0, d0), k),) if e0:
-            return optimal_delta(e0, d0, k, e)
-        case _ if all(isinstance(loss, Normal) for loss, _ in parts):
-            return min(
-                1.0, gaussian_delta(_total_mu(parts), e) + _variation(parts) * (1 + math.exp(min(700.0, float(e))))
-            )
-        case _:
-            return composed_delta(dict(parts), nearest_float(e, up=False))
+    known, rho, variation = _accounted(parts, rho)
+    if variation > _COARSEST:
+        return 1.0
+    found = _smooth_delta(known, rho, (e - _FARTHEST * variation) / (1 + variation))
+    return min(1.0, found * math.exp(variation / 2) * _UP + float(_LEAST)) if variation else found
 
 
 @lru_cache(maxsize=4096)
@@ -76,48 +73,76 @@ def tight_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
     bound = None if rho else pure_bound(parts)
     if d <= 0:
         return math.inf if bound is None else nearest_float(bound, up=True)
-    if not parts:
-        return zcdp_epsilon(rho, d) if rho else 0.0
-    if rho or (len(parts) == 1 and isinstance(parts[0][0], Response)):
-        found = _bisected(parts, rho, d)
-    elif all(isinstance(loss, Normal) for loss, _ in parts):
-        found = _normal_epsilon(parts, d)
-    else:
-        found = composed_epsilon(dict(parts), nearest_float(d, up=False))
+    known, rho, variation = _accounted(parts, rho)
+    left = d * (1 - variation) - 2 * _LEAST if variation else d
+    found = _smooth_epsilon(known, rho, left) if left > 0 and variation <= _COARSEST else math.inf
+    if variation and found < math.inf:
+        found = nearest_float(Fraction(found) * (1 + variation) + _FARTHEST * variation, up=True)
     return found if bound is None else min(found, nearest_float(bound, up=True))
 
 
-def _normal_epsilon(parts: Parts, d: Fraction) -> float:
+def _accounted(parts: Parts, rho: Fraction) -> tuple[Parts, Fraction, Fraction]:
+    """The parts with all Gaussians as one, or as zCDP where there is zCDP anyway; rho; V of what is not zCDP."""
+    others, square = tuple(x for x in parts if not isinstance(x[0], Normal)), _squares(parts)
+    if rho:  # (mu^2/2)-zCDP tells all Rényi divergences of Gaussian noise, and discrete noise keeps it too
+        return others, rho + square / 2, _variation(others)
+    return (*others, *([(Normal(sqrt_up(square)), 1)] if square else [])), rho, _variation(parts)
+
+
+def _smooth_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
+    """delta(e) as if all Gaussian noise were continuous."""
+    match parts:
+        case ():
+            return zcdp_delta(rho, e) if rho else 0.0
+        case _ if rho:
+            return _moment_delta(parts, rho, e)
+        case ((Response(e0, d0), k),) if e0:
+            return optimal_delta(e0, d0, k, e)
+        case ((Normal(mu), 1),):
+            return gaussian_delta(mu, e)
+        case _:
+            return composed_delta(dict(parts), nearest_float(e, up=False))
+
+
+def _smooth_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
+    """epsilon(d) as if all Gaussian noise were continuous."""
+    match parts:
+        case ():
+            return zcdp_epsilon(rho, d) if rho else 0.0
+        case _ if rho:
+            return _moment_epsilon(parts, rho, d)
+        case ((Response(e0, d0), k),) if e0:
+            return _bisected(lambda e: Fraction(optimal_delta(e0, d0, k, Fraction(e))) <= d)
+        case ((Normal(mu), 1),):
+            return _normal_epsilon(mu, d)
+        case _:
+            return composed_epsilon(dict(parts), nearest_float(d, up=False))
+
+
+def _normal_epsilon(total: Fraction, d: Fraction) -> float:
     """Solve for the Gaussian's epsilon in floats, then go up until delta(epsilon) <= d is certain."""
     from scipy.special import log_ndtr
 
-    mu, target = float(_total_mu(parts)), float(d)
+    mu, aim = float(total), math.log(d.numerator) - math.log(d.denominator)
+    if not mu:
+        return 0.0
 
-    def near(e: float, aim: float) -> bool:
+    def enough(e: float) -> bool:
         log_p, log_q = float(log_ndtr(mu / 2 - e / mu)), e + float(log_ndtr(-mu / 2 - e / mu))
-        return log_q >= log_p or log_p + math.log1p(-math.exp(log_q - log_p)) <= math.log(aim)
+        return log_q >= log_p or log_p + math.log1p(-math.exp(log_q - log_p)) <= aim
 
-    found = 0.0
-    for _ in range(4):  # what total variation adds depends on epsilon a little
-        aim = target - _variation(parts) * (1 + math.exp(min(found, 700.0)))
-        if aim <= 0:
-            return math.inf
-        low, high = 0.0, mu * (mu / 2 + math.sqrt(-2 * math.log(aim)) + 1)
-        while high - low > 1e-14 * (1 + high):
-            middle = (low + high) / 2
-            low, high = (low, middle) if near(middle, aim) else (middle, high)
-        found = high
+    low, high = 0.0, mu * (mu / 2 + math.sqrt(-2 * aim) + 1)
+    while high - low > 1e-14 * (1 + high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
     for nudge in (1e-12, 1e-10, 1e-8, 1e-6):
-        e = found * (1 + nudge) if found > 1e-12 else 0.0
-        if Fraction(tight_delta(parts, Fraction(0), Fraction(e))) <= d:
+        e = high * (1 + nudge) if high > 1e-12 else 0.0
+        if Fraction(gaussian_delta(total, Fraction(e))) <= d:
             return e
     return math.inf
 
 
-def _bisected(parts: Parts, rho: Fraction, d: Fraction) -> float:
-    def enough(e: float) -> bool:
-        return Fraction(tight_delta(parts, rho, Fraction(e))) <= d
-
+def _bisected(enough: Callable[[float], bool]) -> float:
     if enough(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -143,26 +168,36 @@ def rho_bound(parts: Parts, rho: Fraction) -> Fraction | None:
     return None if any(r is None for r, _ in rhos) else sum((r * k for r, k in rhos if r is not None), rho)
 
 
-def _total_mu(parts: Parts) -> Fraction:
-    return sqrt_up(sum((loss.mu**2 * k for loss, k in parts if isinstance(loss, Normal)), Fraction(0)))
+def _squares(parts: Parts) -> Fraction:
+    """Gaussian noise at distances mu is Gaussian noise at distance sqrt(sum of mu^2).   [Dong-Roth-Su 2022]"""
+    return sum((loss.mu**2 * k for loss, k in parts if isinstance(loss, Normal)), Fraction(0))
 
 
-def _variation(parts: Parts) -> float:
-    return math.fsum(k * loss.slack() for loss, k in parts)
+def _variation(parts: Parts) -> Fraction:
+    return sum((k * Fraction(loss.slack()) for loss, k in parts if loss.slack()), Fraction(0))
 
 
-def _moment_delta(parts: Mapping[Loss, int], rho: Fraction, e: Fraction) -> float:
-    """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences.
-
-    Those of discrete Gaussian noise are below those of continuous noise, so total variation need not be added for it;
-    for samples of it that is not known, so it is.
-    """
-    log_moment, certain = moments_of(parts)
+def _moment_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
+    """inf over a > 1 of e^((a-1)(D_a - e)) / a (1 - 1/a)^(a-1), D_a the sum of Rényi divergences."""
+    log_moment, certain = moments_of(dict(parts))
     r, x = nearest_float(rho, up=True), nearest_float(e, up=False)
 
     def log_delta(a: float) -> float:
         return log_moment(a - 1) + (a - 1) * (a * r - x) - math.log(a) + (a - 1) * math.log1p(-1 / a)
 
     best = min(0.0, lowest(log_delta, 1 + 1e-6, max(2.0, 2 * x / r + 10)))
-    variation = math.fsum(k * loss.slack() for loss, k in parts.items() if not isinstance(loss, Normal))
-    return min(1.0, certain + math.exp(best) * _UP + variation * (1 + math.exp(min(700.0, x))) + 5e-324)
+    return min(1.0, certain + math.exp(best) * _UP + float(_LEAST))
+
+
+def _moment_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
+    """inf over a > 1 of D_a + ln(1 - 1/a) - ln(a d)/(a - 1), D_a the sum of Rényi divergences."""
+    log_moment, certain = moments_of(dict(parts))
+    r, left = nearest_float(rho, up=True), nearest_float(d, up=False) - certain
+    if left <= 0:
+        return math.inf
+    log_d = math.log(left) - 1e-9
+
+    def epsilon(a: float) -> float:
+        return log_moment(a - 1) / (a - 1) + a * r + math.log1p(-1 / a) - (log_d + math.log(a)) / (a - 1)
+
+    return max(0.0, lowest(epsilon, 1 + 1e-6, 4 + 4 * math.sqrt(-log_d / r)) * _UP)

@@ -3,11 +3,30 @@
 from collections.abc import Sequence
 from html import escape
 
-__all__ = ["as_html", "as_text"]
+__all__ = ["aligned", "as_html", "as_text"]
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lay out columns: those of numbers to the right, where `none` stands for a missing one, others to the left.
+
+    >>> print(aligned(["kind", "n", "square"], [["two", "2", "4"], ["ten", "10", "none"]]))
+    kind   n  square
+    two    2       4
+    ten   10    none
+    """
+    columns = list(zip(head, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    right = [all(cell[:1].isdigit() or cell == "none" for cell in column[1:]) for column in columns]
+
+    def line(cells: Sequence[str]) -> str:
+        placed = zip(cells, widths, right, strict=True)
+        return "  ".join(cell.rjust(width) if last else cell.ljust(width) for cell, width, last in placed).rstrip()
+
+    return "\n".join(map(line, [head, *rows]))
 
 
 def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
-    """Lay out a table: columns of numbers to the right, others to the left.
+    """Lay out a table with its title and notes.
 
     >>> print(as_text("Errors", ["kind", "sd"], [["a", "1.5"], ["longer", "20"]], ["b: not here"]))
     Errors
@@ -16,15 +35,7 @@ def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note
     longer   20
     b: not here
     """
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-
-    numeric = [all(cell[:1].isdigit() for cell in column) for column in zip(*rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        placed = zip(cells, widths, numeric, strict=True)
-        return "  ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, right in placed).rstrip()
-
-    return "\n".join([title, line(head), *map(line, rows), *notes])
+    return "\n".join([title, aligned(head, rows), *notes])
 
 
 def as_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:

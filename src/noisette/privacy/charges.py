@@ -1,0 +1,169 @@
+"""What a cost takes from a budget by each rule, for filters and odometers.
+
+Rules that lose nothing if each cost is chosen in the light of earlier answers (every sum is over the costs on the way
+that was really taken):
+ - pure:      sum of e_i <= e keeps e-DP, as the losses themselves are bounded one by one;
+ - zCDP:      sum of rho_i <= rho keeps rho-zCDP.   [Feldman-Zrnic 2021; Whitehouse-Ramdas-Rogers-Wu 2023]
+ - Gaussian:  sum of mu_i^2 <= mu^2 keeps mu-GDP: for mu_i settled by what came before, E exp(s sum of mu_i Z_i) is
+              that of one normal variable.   [Smith-Thakurta 2022; Koskela-Tobaben-Honkela 2023]
+Tight numerical composition of the costs so far is NOT such a rule, and neither is "this rule or that one", where each
+would use the whole of delta. The pure rule has no delta, so it may stand beside another one: ways that end within it
+add nothing to delta, and the others end within the other rule.
+
+Vocabulary: `e`, `d` epsilon and delta · `rho` zCDP · `square` mu^2 · `slack` total variation · `reserve` the part of
+delta for the costs' own deltas.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from noisette.errors import InputError
+from noisette.exact.number import Number, fraction
+from noisette.privacy.convert import pure_to_zcdp
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
+from noisette.privacy.loss import Loss, Normal, Response, Subsampled
+from noisette.privacy.neighbours import Neighbours, common
+from noisette.privacy.sampling import amplified
+
+__all__ = ["Charge", "Rule", "State", "bounded", "charge_of", "checked_reserve", "square_of_pure"]
+
+Rule: TypeAlias = Literal["zcdp", "gaussian"]
+
+_RESERVE = Fraction(1, 100)
+_HALF_PI = Fraction(355, 226)  # above pi/2
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What a cost takes by each rule; None where the rule cannot count it."""
+
+    eps: Fraction | None = Fraction(0)
+    rho: Fraction | None = Fraction(0)
+    square: Fraction | None = Fraction(0)
+    delta: Fraction = Fraction(0)
+    slack: Fraction = Fraction(0)
+
+    def __add__(self, other: "Charge") -> "Charge":
+        return Charge(
+            _plus(self.eps, other.eps),
+            _plus(self.rho, other.rho),
+            _plus(self.square, other.square),
+            self.delta + other.delta,
+            self.slack + other.slack,
+        )
+
+    def __mul__(self, k: int) -> "Charge":
+        eps, rho, square = (None if a is None else k * a for a in (self.eps, self.rho, self.square))
+        return Charge(eps, rho, square, k * self.delta, k * self.slack)
+
+
+_UNKNOWN = Charge(None, None, None)
+
+
+def _plus(a: Fraction | None, b: Fraction | None) -> Fraction | None:
+    return None if a is None or b is None else a + b
+
+
+def _least(a: Fraction | None, b: Fraction | None) -> Fraction | None:
+    return min((x for x in (a, b) if x is not None), default=None)
+
+
+def square_of_pure(e: Fraction) -> Fraction:
+    """The mu^2 of the Gaussian pair that dominates every e-DP mechanism, rounded up.
+
+    mu = 2 Phi^-1(e^e / (1 + e^e)): there the two trade-off curves touch, and both are convex. It is below e sqrt(pi/2).
+    [Blackwell 1953 and Dong-Roth-Su 2022, for the pair of Kairouz-Oh-Viswanath 2015]
+
+    >>> round(float(square_of_pure(Fraction(1))) ** 0.5, 6)
+    1.232035
+    """
+    if e <= Fraction(1, 64):
+        return _HALF_PI * e * e
+    if e > 700:
+        return 8 * e  # Phi(-x) <= e^(-x^2/2) / 2
+    from scipy.special import ndtri
+
+    mu = -2 * float(ndtri(1 / (1 + math.exp(e)))) * (1 + 2.0**-36)
+    return min(_HALF_PI * e * e, Fraction(mu) ** 2)
+
+
+def bounded(e: Fraction, d: Fraction = Fraction(0)) -> Charge:
+    """(e, d)-DP: with probability d all is told, otherwise it is e-DP.   [Kairouz-Oh-Viswanath 2015]"""
+    return Charge(e, pure_to_zcdp(e), square_of_pure(e), d)
+
+
+def _of_loss(loss: Loss) -> Charge:
+    match loss:
+        case Response(e, d):
+            return bounded(e, d)
+        case Subsampled(base=Response(e, d), rate=q):
+            return bounded(amplified(e, q), q * d)
+        case Normal(mu, variation):
+            return Charge(None, mu**2 / 2, mu**2, slack=variation)
+        case _:
+            bound = loss.pure()
+            return Charge(None, loss.rho(), None) if bound is None else bounded(bound)
+
+
+def _of_ledger(ledger: Ledger) -> Charge:
+    total = Charge(None, ledger.rho, None) if ledger.rho else Charge()
+    for loss, count in ledger.parts:
+        total += _of_loss(loss) * count
+    return total
+
+
+def _of_statement(cost: Guarantee) -> Charge:
+    match cost:
+        case Pure():
+            return bounded(cost.eps)
+        case Approx():
+            return bounded(cost.eps, cost.delta0)
+        case ZCDP():
+            return Charge(None, cost.rho, None)
+        case Profile():
+            return _UNKNOWN
+
+
+def charge_of(cost: Guarantee) -> Charge:
+    """What a cost takes: the less of what its statement and its ledger say.
+
+    With a delta, one of them speaks for all rules, the ledger if it can: "all is told" must be the same event in each.
+    """
+    if not isinstance(cost, Pure | Approx | ZCDP | Profile):
+        raise InputError("A cost must be a Pure, Approx, ZCDP or Profile: take a mechanism's .guarantee(distance).")
+    stated = _of_statement(cost)
+    known = _UNKNOWN if cost.ledger is None else _of_ledger(cost.ledger)
+    if stated.delta or known.delta:
+        return stated if known.rho is None else known
+    return Charge(
+        _least(stated.eps, known.eps),
+        _least(stated.rho, known.rho),
+        _least(stated.square, known.square),
+        slack=known.slack,
+    )
+
+
+def checked_reserve(reserve: Number | None, delta: Fraction) -> Fraction:
+    """The part of delta for the costs' own deltas: a hundredth unless said otherwise."""
+    part = _RESERVE * delta if reserve is None else fraction(reserve, "reserve")
+    if not 0 <= part <= delta:
+        raise InputError("reserve must lie between 0 and delta: it is the part of delta for the costs' own deltas.")
+    return part
+
+
+@dataclass(frozen=True)
+class State:
+    """What was spent, under which relation, and by which rule an Approx budget is counted."""
+
+    total: Charge
+    neighbours: Neighbours | None
+    rule: Rule | None
+
+    def plus(self, charge: Charge, neighbours: Neighbours | None) -> "State":
+        """Return the state after a charge; raise PrivacyError where the relations differ."""
+        rule = self.rule
+        if rule is None and charge != Charge():
+            rule = "gaussian" if charge.eps is None and charge.square is not None else "zcdp"
+        return State(self.total + charge, common(self.neighbours, neighbours), rule)
