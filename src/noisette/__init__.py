@@ -8,16 +8,18 @@
 """
 
 import importlib as _importlib
-from types import ModuleType as _ModuleType
+from typing import Any as _Any
 
 from noisette import errors, exact, laws, mechanisms, privacy
 from noisette.mechanisms import (
     Gaussian,
     Geometric,
+    Keep,
     KNorm,
     Laplace,
     RandomizedResponse,
     Staircase,
+    Threshold,
     TruncatedGeometric,
     calibrate,
 )
@@ -28,39 +30,51 @@ __version__ = "0.1.0"
 __all__ = [
     "ZCDP",
     "Approx",
+    "Curator",
     "Gaussian",
     "Geometric",
     "Guarantee",
     "KNorm",
+    "Keep",
     "Laplace",
     "Neighbours",
+    "Policy",
     "Profile",
     "Pure",
     "RandomizedResponse",
+    "Release",
     "Staircase",
+    "Threshold",
     "TruncatedGeometric",
     "accuracy",
     "attacks",
     "audit",
     "calibrate",
+    "curator",
     "errors",
     "exact",
     "laws",
     "mechanisms",
+    "open",
     "plot",
     "privacy",
+    "query",
+    "releases",
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "attacks", "audit", "plot"}
+_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "releases"}
+_LATE_NAMES = {"Curator": "curator", "Policy": "curator", "Release": "releases", "open": "curator"}
 
 
-def __getattr__(name: str) -> _ModuleType:
+def __getattr__(name: str) -> _Any:
     """Load what is not needed to release an answer only when it is asked for."""
     if name in _LATE:
         return _importlib.import_module(f"noisette.{name}")
+    if name in _LATE_NAMES:
+        return getattr(_importlib.import_module(f"noisette.{_LATE_NAMES[name]}"), name)
     raise AttributeError(f"noisette has no {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_LATE, *_LATE_NAMES})

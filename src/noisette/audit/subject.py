@@ -9,6 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from noisette.audit.finding import Effort
+from noisette.laws.law import half_width
+from noisette.mechanisms import Threshold
 from noisette.mechanisms.answers import lattice_step
 
 __all__ = ["Subject"]
@@ -20,6 +22,11 @@ Subject: TypeAlias = Any
 def is_vector(m: Subject) -> bool:
     """Tell whether one call answers for one vector: its numbers are not independent."""
     return hasattr(m, "dimension")
+
+
+def is_table(m: Subject) -> bool:
+    """Tell whether one answer is a table of counts."""
+    return hasattr(m, "cells")
 
 
 def is_whole(m: Subject) -> bool:
@@ -61,17 +68,26 @@ def plain(m: Subject, x: Any) -> Any:
     return int(x) if is_whole(m) else float(x)
 
 
+def drawn(m: Subject, x: Any) -> Any:
+    """Return the answer to draw releases of: x itself, or for tables an even one, whose law shows the size of the noise."""
+    if is_table(m):
+        return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
+    return plain(m, x)
+
+
 def origin(m: Subject) -> Any:
-    """Return an answer that lies on every lattice."""
-    if is_vector(m):
-        return [0] * m.dimension
+    """Return an answer that lies on every lattice, and so high that no threshold is in its way."""
+    if isinstance(m, Threshold):
+        return m.threshold + half_width(m.law, 1 - 1e-14)
+    if is_vector(m) or is_table(m):
+        return [0] * (m.dimension if is_vector(m) else m.cells)
     return int(np.clip(0, getattr(m, "low", 0), getattr(m, "high", 0)))
 
 
 def array_size(m: Subject, effort: Effort) -> int:
     """Return how many numbers an effort draws from the mechanism for one check."""
-    if is_vector(m):
-        return effort.vector
+    if is_vector(m) or is_table(m):
+        return effort.vector if is_vector(m) else effort.single
     return effort.array if is_dyadic(step(m)) else effort.slow_array
 
 
@@ -79,7 +95,7 @@ def many(m: Subject, x: Any, count: int) -> Any:
     """Draw `count` releases of x: with one call for an array, or one call for each vector."""
     if is_vector(m):
         return one_by_one(m, x, count)
-    return np.asarray(m(np.full(count, x)))
+    return np.asarray(m(np.tile(x, (count, 1)) if is_table(m) else np.full(count, x)))
 
 
 def one_by_one(m: Subject, x: Any, count: int) -> Any:

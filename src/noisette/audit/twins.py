@@ -16,7 +16,7 @@ from noisette.audit.checks.privacy import reached
 from noisette.audit.subject import Subject
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase, TruncatedGeometric
+from noisette.mechanisms import Gaussian, Geometric, Keep, Laplace, Quantile, RandomizedResponse, Staircase, TruncatedGeometric
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["TWINS", "Twin", "twin"]
@@ -62,6 +62,10 @@ def _noise_times(factor: Fraction) -> Callable[[Subject], Made]:
 def _half_noise(m: Subject) -> Made:
     if subject.is_vector(m):
         return "Vectors are drawn one by one, too few for a black-box attack to see this; `quiet` is the twin to catch."
+    if subject.is_table(m):
+        return "The output that tells most is too rare for a black-box attack to see; `quiet` is the twin to catch."
+    if isinstance(m, Keep):
+        return "A table for twice the epsilon keeps both groups of the attacked pair; `quiet` is the twin to catch."
     return _noise_times(Fraction(1, 2))(m)
 
 
@@ -69,6 +73,8 @@ def _within(m: Subject, y: Any) -> Any:
     """Put an output back where the mechanism's outputs are."""
     if isinstance(m, RandomizedResponse):
         return y % m.categories
+    if isinstance(m, Quantile):
+        return y % m.cells
     if isinstance(m, TruncatedGeometric):
         y = np.clip(y, m.low, m.high)
     return y if np.ndim(y) else y.item() if isinstance(y, np.generic) else y
@@ -129,6 +135,8 @@ def _same_noise(m: Subject) -> Made:
     if subject.is_vector(m):
         noise = np.subtract(m(subject.origin(m)), subject.origin(m))
         return _lying(m, __call__=_released_by(lambda x: np.add(x, noise)))
+    if subject.is_table(m):
+        return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x)[:-1], np.ravel(m(x))[0])[()]))
     return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x), m(np.ravel(x)[:1])[0])[()]))
 
 
@@ -178,11 +186,13 @@ def _boasting(m: Subject) -> Made:
 def _narrow(m: Subject) -> Made:
     if isinstance(m, RandomizedResponse):
         return _lying(m, interval=lambda self, level, people=1: m.interval(level, people=people) / 10)
+    if isinstance(m, Quantile):
+        return _lying(m, interval=lambda self, level=0.95: 0.9 * m.interval(level))
     return _lying(m, interval=lambda self, level=0.95: m.interval(level) - float(subject.step(m)))
 
 
 def _wide(m: Subject) -> Made:
-    if isinstance(m, RandomizedResponse | TruncatedGeometric):
+    if isinstance(m, RandomizedResponse | TruncatedGeometric | Quantile):
         return "Its interval is stated as a bound."
     return _lying(m, interval=lambda self, level=0.95: m.interval(level) + float(subject.step(m)))
 

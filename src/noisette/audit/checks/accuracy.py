@@ -1,7 +1,8 @@
 """Do the stated variance and intervals agree with the law? Exact, by enumeration.
 
-Two statements differ from "noise around x": randomized response states the error of an estimated share, and the
+Some statements differ from "noise around x": randomized response states the error of an estimated share, and the
 truncated geometric mechanism states the worst over its range, with an interval that may be a bound.
+`Quantile` states rank errors, at worst over all tables; `Keep` states how many units go unnamed, and `Threshold` the noise where selection does not touch it.
 """
 
 import math
@@ -14,7 +15,7 @@ from noisette.audit import subject
 from noisette.audit.divergence import Floats, enumerated
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
-from noisette.mechanisms import RandomizedResponse, TruncatedGeometric
+from noisette.mechanisms import Keep, Quantile, RandomizedResponse, Threshold, TruncatedGeometric
 
 __all__ = ["interval", "variance"]
 
@@ -40,6 +41,10 @@ def variance(m: Subject, _: Effort) -> Finding:
     match m:
         case RandomizedResponse():
             true, stated = _share_variance(m), m.variance(_PEOPLE, share=1 / _PEOPLE)
+        case Quantile():
+            true, stated = _rank_variance(m), m.variance()
+        case Keep():
+            true, stated = max(float(m.pmf(False, n)) * n**2 for n in range(m.certain + 1)), m.variance()
         case TruncatedGeometric():
             true, stated = max(_mean_square(m, x) for x in range(m.low, m.high + 1)), m.variance()
         case _:
@@ -77,6 +82,16 @@ def _misses(m: Subject, level: float) -> Iterator[float]:
             for k in range(_PEOPLE + 1):
                 estimate, chance = _estimates(m, k)
                 yield level - _covered(estimate - k / _PEOPLE, chance, t)
+        case Quantile():
+            yield level - _near_in_rank(m, m.interval(level))
+            yield _near_in_rank(m, m.interval(level) - 1 / _rank_rate(m)) - level
+        case Keep():
+            yield level - _named(m, m.interval(level))
+            yield _named(m, m.interval(level) - 1) - level
+        case Threshold():
+            errors = _errors(m, subject.origin(m))
+            yield level - _covered(*errors, m.interval(level))
+            yield _covered(*errors, m.interval(level) - 1) - level
         case TruncatedGeometric():
             t = m.interval(level)
             yield from (level - _covered(*_errors(m, x), t) for x in range(m.low, m.high + 1))
@@ -85,6 +100,37 @@ def _misses(m: Subject, level: float) -> Iterator[float]:
             for x in (subject.origin(m), m.pairs()[0][0], m.pairs()[-1][1]):
                 yield level - _covered(*_errors(m, x), t)
             yield _covered(*_errors(m, subject.origin(m)), t - float(subject.step(m))) - level
+
+
+def _rank_rate(m: Quantile) -> float:
+    """The rate at which the law falls with the rank error, from two cells of a table."""
+    x = m.pairs()[0][0]
+    upto, target = np.cumsum(x), float(m.q * sum(x))
+    error = np.maximum(np.maximum(upto - x - target, target - upto), 0)
+    near, far = int(np.argmin(error)), int(np.argmax(error))
+    return math.log(float(m.pmf(near, x)) / float(m.pmf(far, x))) / float(error[far] - error[near])
+
+
+def _near_in_rank(m: Quantile, t: float) -> float:
+    """P(rank error <= t) at worst: one cell holds the quantile, and all others lie just above t."""
+    return 1 / (1 + (m.cells - 1) * math.exp(-_rank_rate(m) * t)) if t >= 0 else 0.0
+
+
+def _rank_variance(m: Quantile) -> float:
+    """The mean squared rank error at worst: one cell holds the quantile, and all others lie at the worst place."""
+    from scipy.optimize import minimize_scalar
+
+    rate = _rank_rate(m)
+
+    def mean_square(t: float) -> float:
+        return t**2 / (1 + math.exp(rate * t) / (m.cells - 1))
+
+    return -float(minimize_scalar(lambda t: -mean_square(t), bounds=(0, 60 / rate), method="bounded").fun)
+
+
+def _named(m: Keep, most: float) -> float:
+    """The least chance, over all groups, that no more than `most` units go unnamed."""
+    return min(float(m.pmf(True, n)) + (n <= most) * float(m.pmf(False, n)) for n in range(m.certain + 1))
 
 
 def interval(m: Subject, _: Effort) -> Finding:

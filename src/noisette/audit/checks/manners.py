@@ -15,7 +15,7 @@ from noisette.audit.checks.privacy import claims_pure
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.mechanisms import RandomizedResponse, Staircase, calibrate
+from noisette.mechanisms import Keep, RandomizedResponse, Staircase, Threshold, calibrate
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -79,7 +79,7 @@ def unusable_answers(m: Subject) -> list[Any]:
     lists: list[Any] = [[v, *filler] for v in (math.nan, math.inf, "", None, 1j, Decimal("nan"), Decimal("snan"))]
     ragged = [[SECRET], [SECRET, 3]]
     fractional = [[SECRET + 0.25] * size] if subject.is_whole(m) else []
-    outside = [SECRET, -1] if isinstance(m, RandomizedResponse) else []
+    outside = [SECRET, -1] if isinstance(m, RandomizedResponse) else [-1] if isinstance(m, Keep | Threshold) else []
     return [*alone, *lists, [], ragged, [True] * size, np.array([np.nan] * size, object), *fractional, *outside]
 
 
@@ -113,9 +113,9 @@ def refusals(m: Subject, _: Effort) -> Finding:
 
 
 def _off_lattice(m: Subject, draws: Any, size: Fraction) -> int:
-    """How many draws are not the float nearest to a multiple of the step, or not whole numbers of an integer type."""
+    """How many draws are not the float nearest to a multiple of the step, or not whole numbers (or bits) by type."""
     if subject.is_whole(m):
-        return 0 if draws.dtype.kind in "iuO" else draws.size
+        return 0 if draws.dtype.kind in "biuO" else draws.size
     return sum(float(round(Fraction(y) / size) * size) != y for y in draws.ravel().tolist())
 
 

@@ -16,13 +16,15 @@ from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
 from noisette.mechanisms.lattice import lattice_point
 from noisette.mechanisms.mechanism import slack
-from noisette.privacy import ZCDP, Neighbours, Promise, Pure
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["bounded_loss", "delta_curve", "private", "sums_to_one", "tight"]
 
 ROUNDING = 1e-12
 CLOSE = 1e-6
+NEARLY = 0.99  # of an epsilon at which the stated delta must not hold
+_SUMMED = 1e-15  # what sums of floats may be off
 
 Compared = tuple[float, float]
 """(measured, allowed)"""
@@ -71,13 +73,18 @@ def private(m: Subject, _: Effort) -> Finding:
 
 
 def _loss(promise: Promise, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
+    if isinstance(promise, Approx):
+        return hockey_stick(P, Q, float(promise.eps)) - _SUMMED, float(promise.delta0)
     if isinstance(promise, ZCDP):
         return max(renyi(P, Q, a) / a for a in orders), float(promise.rho)
     return largest_loss(P, Q), float(promise.eps)
 
 
 def bounded_loss(m: Subject, _: Effort) -> Finding:
-    """The privacy loss stays below epsilon; for zCDP the Rényi divergence of order a below rho a."""
+    """The privacy loss stays below epsilon; for zCDP the Rényi divergence of order a below rho a.
+
+    For (epsilon, delta) the divergence at epsilon stays below delta, however small that is.
+    """
     losses = [_loss(promise, P, Q, (1.25, 1.5, 2, 3)) for *_, promise, P, Q in _promised(m)]
     compared = [(measured, stated * (1 + 1e-9)) for measured, stated in losses]
     sentences = "No output tells neighbours further apart than stated.", "Some outputs tell neighbours apart too well."
@@ -98,7 +105,11 @@ def tight(m: Subject, _: Effort) -> Finding:
     Rounding vectors may cost less than the one grid that is charged for it; they must reach what their pair moves.
     """
     compared = []
+    if isinstance(m.guarantee(m.pairs()[0][2]), Approx):
+        compared.append((_delta_reached(m), 1 - CLOSE))
     for x, x_prime, distance, promise, P, Q in _promised(m):
+        if isinstance(promise, Approx):
+            continue
         measured, stated = _loss(promise, P, Q, (2, 3))
         compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE)))
     measured, least = min(compared, key=lambda c: c[0] - c[1])
@@ -106,6 +117,19 @@ def tight(m: Subject, _: Effort) -> Finding:
     tight_but = " but for what rounding vectors is charged" if charged else ""
     sentences = f"The guarantee is tight{tight_but}.", "The stated guarantee is larger than any pair shows."
     return found("tight", measured, least, sentences, least=True)
+
+
+def _delta_reached(m: Subject) -> float:
+    """The part of delta that some pair reaches at epsilon, and some pair at hardly less than epsilon."""
+
+    def part(factor: float) -> float:
+        return max(
+            hockey_stick(P, Q, factor * float(promise.eps)) / float(promise.delta0)
+            for *_, promise, P, Q in _promised(m)
+            if isinstance(promise, Approx)
+        )
+
+    return min(part(1.0), part(NEARLY) * (1 - 2 * CLOSE))
 
 
 def _alone(distance: Fraction) -> Sensitivity:

@@ -19,14 +19,14 @@ def arrays(m: Subject, effort: Effort) -> Finding:
     """An array of equal answers is released by the law of a single one."""
     if subject.is_vector(m):
         return not_applicable("arrays", "One call releases one vector.")
-    x, count = subject.plain(m, m.pairs()[0][0]), subject.array_size(m, effort)
+    x, count = subject.drawn(m, m.pairs()[0][0]), subject.array_size(m, effort)
     p = fit(m, x, subject.many(m, x, count), count)
     return found("arrays", p, ALPHA, _FITS, least=True)
 
 
 def one_by_one(m: Subject, effort: Effort) -> Finding:
     """Calls with one answer follow the law."""
-    x, count = subject.plain(m, m.pairs()[-1][1]), effort.vector if subject.is_vector(m) else effort.single
+    x, count = subject.drawn(m, m.pairs()[-1][1]), effort.vector if subject.is_vector(m) else effort.single
     p = fit(m, x, subject.one_by_one(m, x, count))
     return found("one by one", p, ALPHA, _FITS, least=True)
 
@@ -34,11 +34,11 @@ def one_by_one(m: Subject, effort: Effort) -> Finding:
 def independent(m: Subject, effort: Effort) -> Finding:
     """Neighbours in an array, its two halves, and calls that follow each other draw noise that is independent."""
     sentences = "Draws do not depend on each other.", "Draws depend on each other."
-    x = subject.plain(m, m.pairs()[0][0])
+    x = subject.drawn(m, m.pairs()[0][0])
     singles = subject.one_by_one(m, x, effort.vector // 8 * 2)
     p_values = [joint_fit(m, x, singles[::2], singles[1::2], 1)]
     if not subject.is_vector(m):
-        count = min(2**16, effort.slow_array) // 8 * 4
+        count = min(2**16, effort.slow_array, 4 * subject.array_size(m, effort)) // 8 * 4
         first, second = np.split(subject.many(m, x, count), 2)
         p_values += [joint_fit(m, x, first, second, count), joint_fit(m, x, first[::2], first[1::2], count)]
     return found("independent", min(1.0, len(p_values) * min(p_values)), ALPHA, sentences, least=True)

@@ -1,0 +1,113 @@
+"""Choose one of k with probability proportional to e^-y, exactly, however many there are and however large the y.
+
+Whole weights W >= 2^40 e^-y propose; a coin of probability 2^40 e^-y / W accepts, nearly always. The weights come from
+floats with room to spare, so floats decide how long it takes but never what comes out; the coin is exact.
+
+Two such choices tell their y apart. Where no y differs by more than t and the least of each are 0, the probabilities of
+the same i differ by at most a factor e^`loss`, loss = t + ln((k - 1)/(1 + (k - 2) e^-t)), and some by nearly as much:
+all but two have y = 0 in one choice and t in the other, one has 0 in both, one is t nearer but far away in both.
+
+Vocabulary: `y` exponents, >= 0 · `near` floats close to them · `weight` i -> e^-y_i as a number to be enclosed.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.exact.random import SYSTEM, Random
+from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_bounds
+from noisette.exact.samplers import Bounds, bernoulli_real, retry
+
+__all__ = ["LARGEST", "choose", "loss", "move", "proposed"]
+
+LARGEST = 1 << 22
+"""How many there may be: their weights add up to less than 2^63."""
+
+_BITS = 40
+_ROOM = 2.0**-20  # far more than floats err by: what `near` misses, and the rounding of exp
+
+_FAR = 64.0  # where 2^40 e^-y is below 1, by far
+
+
+def proposed(near: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return whole weights above 2^40 e^-y, by a part in a million and by one.
+
+    >>> proposed(np.array([0.0, 1.0, 1e9])).tolist()
+    [1099512676353, 404488108938, 1]
+    """
+    exponents = np.minimum(near, _FAR)
+    return np.asarray((np.exp(-exponents) * (2.0**_BITS * (1 + _ROOM))).astype(np.int64) + 1)
+
+
+def choose(near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random = SYSTEM) -> int:
+    """Draw i with probability e^-y_i / sum of e^-y; `near` is within 2^-24 of every y below 32.
+
+    The least y should be about 0: one attempt then succeeds with a probability of 1 - 2^-17.
+
+    >>> from fractions import Fraction
+    >>> from noisette.exact.samplers import exp_real
+    >>> choose(np.array([0.0, 1.0, 1000.0]), lambda i: exp_real(Fraction((0, 1, 1000)[i]))) < 2
+    True
+    """
+    return retry(_attempt, np.cumsum(proposed(near)), weight, rng)
+
+
+def _attempt(upto: NDArray[np.int64], weight: Callable[[int], Bounds], rng: Random) -> int | None:
+    place = rng.below(int(upto[-1]))
+    i = int(np.searchsorted(upto, place, side="right"))
+    width = int(upto[i]) - (int(upto[i - 1]) if i else 0)
+    return i if bernoulli_real(_share(weight(i), width), rng, prefix=rng.bits(64), known=64) else None
+
+
+def _share(weight: Bounds, width: int) -> Bounds:
+    """2^40 e^-y / W as a number to be enclosed."""
+
+    def bounds(bits: int) -> tuple[int, int]:
+        lo, hi = weight(bits + _BITS)
+        if lo > width << bits:
+            raise AssertionError("A proposal must not lie below what it proposes.")
+        return lo // width, min(1 << bits, -(-hi // width))
+
+    return bounds
+
+
+_FINE = 96
+
+
+def loss(t: Fraction, k: int, *, up: bool) -> Fraction:
+    """t + ln((k - 1)/(1 + (k - 2) e^-t)), rounded up or down by about 2^-90: between t, for k = 2, and 2 t.
+
+    >>> [round(float(loss(Fraction(1), k, up=True)), 6) for k in (2, 3, 1000)]
+    [1.0, 1.379885, 1.998281]
+    """
+    if k == 2:
+        return t
+    lo, hi = exp_bounds(-t, _FINE)
+    ratio = (k - 1) / (1 + (k - 2) * Fraction(lo if up else hi, 1 << _FINE))
+    gain = Fraction(ln_bounds(ratio, _FINE)[1 if up else 0], 1 << _FINE)
+    return min(2 * t, t + gain) if up else t + max(gain, Fraction(0))
+
+
+@lru_cache(maxsize=1024)
+def move(most: Fraction, k: int, bits: int) -> tuple[Fraction, Fraction]:
+    """Enclose the t at which the loss is `most`: u = e^-t solves (k - 2) u^2 + u = (k - 1) e^-most.
+
+    >>> [round(float(t), 12) for t in move(loss(Fraction(1), 5, up=True), 5, 64)]
+    [1.0, 1.0]
+    """
+    if k == 2:
+        return most, most
+    fine = bits + 2 * math.ceil(most) + 2 * k.bit_length() + 8
+    small, large = (Fraction(e, 1 << fine) for e in exp_bounds(-most, fine))
+    return max(most / 2, _minus_ln_root(large, k, fine)[0]), _minus_ln_root(small, k, fine)[1]
+
+
+def _minus_ln_root(e: Fraction, k: int, bits: int) -> tuple[Fraction, Fraction]:
+    """Enclose -ln u, u = 2 (k - 1) e / (1 + sqrt(1 + 4 (k - 1)(k - 2) e))."""
+    roots = sqrt_bounds(1 + 4 * (k - 1) * (k - 2) * e, bits)
+    most, least = (2 * (k - 1) * e / (1 + Fraction(root, 1 << bits)) for root in roots)
+    return Fraction(-ln_bounds(most, bits)[1], 1 << bits), Fraction(-ln_bounds(least, bits)[0], 1 << bits)
