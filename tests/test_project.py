@@ -24,6 +24,7 @@ PACKAGE = ROOT / "src" / "noisette"
 # "" is noisette/__init__.py: it gathers what is below, and only the shells above may import it.
 LAYERS = {
     "errors": -1,
+    "text": -1,
     "exact": 0,
     "laws": 1,
     "privacy": 1,
@@ -33,8 +34,11 @@ LAYERS = {
     "audit": 3,
     "": 4,
     "plot": 5,
-    "cli": 6,
-    "__main__": 7,
+    "releases": 6,
+    "query": 7,
+    "curator": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 
 PUBLIC_MODULES = {
@@ -45,11 +49,14 @@ PUBLIC_MODULES = {
     "accuracy",
     "attacks",
     "audit",
+    "curator",
     "errors",
     "plot",
+    "query",
+    "releases",
     "sensitivity",
 }
-HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "pandas"}
+HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "sqlglot", "pyarrow", "pandas", "polars"}
 
 # The backslashes keep this pattern from matching itself.
 STRAY = re.compile(rb"pypi\.org|files\.pythonhosted|(?<![\w.-])/(?:root|work)/")

@@ -69,7 +69,7 @@ def plain(m: Subject, x: Any) -> Any:
 
 
 def drawn(m: Subject, x: Any) -> Any:
-    """Return the answer to draw releases of: x itself, or for tables an even one, whose law shows the size of the noise."""
+    """Return the answer to draw releases of: x itself, or an even table, whose law shows the size of the noise."""
     if is_table(m):
         return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
     return plain(m, x)

@@ -16,7 +16,16 @@ from noisette.audit.checks.privacy import reached
 from noisette.audit.subject import Subject
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Gaussian, Geometric, Keep, Laplace, Quantile, RandomizedResponse, Staircase, TruncatedGeometric
+from noisette.mechanisms import (
+    Gaussian,
+    Geometric,
+    Keep,
+    Laplace,
+    Quantile,
+    RandomizedResponse,
+    Staircase,
+    TruncatedGeometric,
+)
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["TWINS", "Twin", "twin"]

@@ -35,6 +35,7 @@ __all__ = ["Gaussian"]
 
 _GRID_BITS = 36  # finer than for Laplace noise: what separates discrete from continuous noise falls with its square
 _NEAR = Fraction(1, 2**40)  # a total variation that may be added to delta instead of falling back on zCDP
+_ROOM = [Fraction(0), *(Fraction(1, 10**k) for k in range(10, 6, -1))]  # composition counts a fine lattice less finely
 _SUMMABLE = 2**16  # up to this sigma (in grid units) delta is summed over the integers
 
 
@@ -167,8 +168,11 @@ def _summed_delta(s2: Fraction, shift: int, e: Fraction) -> float:
 def _least_sigma(promise: Approx, sensitivity: Distance, size: Fraction, step: Fraction) -> Gaussian:
     """Bisect for the least sigma whose delta(epsilon) keeps the promise."""
 
+    def made(sigma: Fraction) -> Gaussian:
+        return Gaussian(sigma, grid=step)
+
     def keeps(sigma: Fraction) -> bool:
-        return Fraction(Gaussian(sigma, grid=step).delta(promise.eps, sensitivity)) <= promise.delta0
+        return Fraction(made(sigma).delta(promise.eps, sensitivity)) <= promise.delta0
 
     high = size
     while not keeps(high):
@@ -179,7 +183,7 @@ def _least_sigma(promise: Approx, sensitivity: Distance, size: Fraction, step: F
     for _ in range(40):
         middle = (low + high) / 2
         low, high = (low, middle) if keeps(middle) else (middle, high)
-    return Gaussian(high, grid=step)
+    return next((m for room in _ROOM if (m := made(high * (1 + room))).guarantee(sensitivity) <= promise), made(high))
 
 
 examples = [Gaussian(1, grid=1), Gaussian(4, grid=1), Gaussian("1/2", grid="1/16"), Gaussian(2, grid="1/10")]

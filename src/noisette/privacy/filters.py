@@ -7,6 +7,7 @@ decides what the next one may cost, a rule must look at the costs alone and refu
 
 import math
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 from noisette.errors import BudgetError, InputError, PrivacyError
@@ -39,7 +40,7 @@ class Filter:
     plain conversion of S/2-zCDP, and the one used here is tighter (Canonne-Kamath-Steinke 2020). "gaussian" is exact
     for Gaussian noise and also counts e_i-DP (`square_of_pure`), but not what is known by zCDP alone. The rule of an
     Approx budget is `rule`, or settled by its first cost, which no answer has influenced: "gaussian" if that is
-    Gaussian noise alone, else "zcdp".
+    Gaussian noise alone (and so fine that a thousand like it fit into the reserve), else "zcdp".
 
     Mixed costs. For any one pair of neighbours, e_i-DP is randomized response and mu_i-GDP a Gaussian, both processed
     further; each enters the one sum of the rule. An (e_i, d_i) cost is e_i-DP but for an event of probability d_i;
@@ -63,7 +64,14 @@ class Filter:
     or stop.
     """
 
-    def __init__(self, budget: Promise, *, reserve: Number | None = None, rule: Rule | None = None) -> None:
+    def __init__(
+        self,
+        budget: Promise,
+        *,
+        reserve: Number | None = None,
+        rule: Rule | None = None,
+        state: State | None = None,
+    ) -> None:
         if not isinstance(budget, Pure | Approx | ZCDP):
             raise InputError("A budget must be a Pure, Approx or ZCDP: Filter(Approx(1, '1e-6')).")
         if rule not in (None, "zcdp", "gaussian") or (rule and not isinstance(budget, Approx)):
@@ -71,7 +79,12 @@ class Filter:
         self.budget = budget
         self.reserve = checked_reserve(reserve, budget.delta0 if isinstance(budget, Approx) else Fraction(0))
         self._lock = threading.Lock()
-        self._state = State(Charge(), budget.neighbours, rule)
+        self._state = State(Charge(), budget.neighbours, rule) if state is None else state
+
+    @property
+    def state(self) -> State:
+        """What was spent, exactly; a filter that is made with it goes on from there."""
+        return self._state
 
     def __repr__(self) -> str:
         return f"Filter({self.budget!r}, spent={self.spent!r})"
@@ -80,13 +93,21 @@ class Filter:
         """Tell whether the cost could be charged now; another thread may be faster."""
         state, charge = self._state, charge_of(cost)
         common(state.neighbours, cost.neighbours)
-        return _fits(self.budget, self.reserve, state.plus(charge, cost.neighbours))
+        return _fits(self.budget, self.reserve, self._after(state, charge, cost))
+
+    def _after(self, state: State, charge: Charge, cost: Guarantee) -> State:
+        """The state after a cost; the first one settles the rule, "gaussian" only if its slack is small enough."""
+        after = state.plus(charge, cost.neighbours)
+        if state.rule is not None or after.rule != "gaussian" or not isinstance(self.budget, Approx):
+            return after
+        rough = 1000 * _with_slack(after.total, self.budget.eps) > self.reserve
+        return replace(after, rule="zcdp") if rough else after
 
     def charge(self, cost: Guarantee) -> None:
         """Spend the cost, or raise BudgetError (PrivacyError if it is of another kind) and change nothing."""
         charge = charge_of(cost)
         with self._lock:
-            before, after = self._state, self._state.plus(charge, cost.neighbours)
+            before, after = self._state, self._after(self._state, charge, cost)
             if _fits(self.budget, self.reserve, after):
                 self._state = after
                 return
@@ -173,7 +194,7 @@ def _refusal(budget: Promise, reserve: Fraction, before: State, after: State, co
     if own > reserve:
         return (
             f"The costs' own deltas would exceed the {float(reserve):.3g} that is set aside for them: "
-            "open a filter with a larger reserve."
+            "ask with a smaller delta, or open a filter with a larger reserve."
         )
     left = _left(budget, reserve, before)
     return f"The budget has {left} left, into which a cost of {cost} does not fit: ask for less, or stop."

@@ -2,7 +2,8 @@
 
 Some statements differ from "noise around x": randomized response states the error of an estimated share, and the
 truncated geometric mechanism states the worst over its range, with an interval that may be a bound.
-`Quantile` states rank errors, at worst over all tables; `Keep` states how many units go unnamed, and `Threshold` the noise where selection does not touch it.
+`Quantile` states rank errors, at worst over all tables; `Keep` states how many units go unnamed, and `Threshold` the
+noise where selection does not touch it.
 """
 
 import math

@@ -1,0 +1,223 @@
+"""Which noise each measure gets, so that all of them together keep a promise.
+
+Every measure, every quantile and the choice of unknown keys is one part, and parts share the promise evenly, which
+makes the product of their errors least. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
+less: the one grows with how many numbers a unit can move, the other with the root of that, but it needs a delta.
+
+Unknown keys take their part of epsilon and half of delta; by basic composition the rest is for the numbers.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any, TypeAlias
+
+from noisette.errors import InputError
+from noisette.exact.number import floor_log2
+from noisette.mechanisms import Gaussian, Geometric, Keep, Quantile, Threshold, calibrate
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.measure import Contribution, Measure, Request, sensitivity
+from noisette.query.prepare import Prepared, members
+from noisette.query.ranks import Ranks, ranks
+
+__all__ = ["Design", "Task", "design", "tasks_of"]
+
+Noisy: TypeAlias = Geometric | Gaussian
+Place: TypeAlias = tuple[int, Measure]  # which task, which measure
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pass over the data: what is measured of the same groups, for one question or for several."""
+
+    request: Request
+    part: Contribution
+    asked: frozenset[Measure]
+    quantiles: tuple[tuple[Measure, Fraction], ...]
+    members: Measure | None
+
+    @property
+    def noised(self) -> tuple[Measure, ...]:
+        """The measures that get noise of their own: all but histograms and what decides about unknown keys."""
+        return tuple(m for m in self.request.measures if m.what != "histogram" and m != self.members)
+
+
+def tasks_of(prepared: Sequence[Prepared]) -> tuple[list[Task], list[int]]:
+    """The passes that several questions need, and for each question which of them is its own."""
+    tasks: dict[Request, Task] = {}
+    places = []
+    for question in prepared:
+        frame = replace(question.request, measures=())
+        new = Task(question.request, question.part, question.asked, question.quantiles, members(question))
+        tasks[frame] = _merged(tasks[frame], new) if frame in tasks else new
+        places.append(list(tasks).index(frame))
+    return list(tasks.values()), places
+
+
+def _merged(a: Task, b: Task) -> Task:
+    measures = tuple(dict.fromkeys(a.request.measures + b.request.measures))
+    quantiles = tuple(dict.fromkeys(a.quantiles + b.quantiles))
+    return Task(replace(a.request, measures=measures), a.part, a.asked | b.asked, quantiles, a.members)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The mechanisms of every part and the guarantee of them all.
+
+    `noise` of each measure · `quantiles` of each histogram · `keys`: which unknown keys are told · `why` this noise.
+    """
+
+    tasks: tuple[Task, ...]
+    noise: Mapping[Place, Noisy]
+    quantiles: Mapping[tuple[int, Measure, Fraction], Ranks]
+    keys: Mapping[int, Keep | Threshold]
+    guarantee: Guarantee
+    why: str
+
+    def parts(self, neighbours: Neighbours) -> list[dict[str, Any]]:
+        """The mechanisms with what they are applied to, for the record."""
+        found = []
+        for (i, measure), mechanism in self.noise.items():
+            found.append(_recorded(mechanism, measure, _reach(self.tasks, i, measure, neighbours)))
+        for (i, measure, _), ranked in self.quantiles.items():
+            reach = _reach(self.tasks, i, measure, neighbours)
+            found.extend(_recorded(mechanism, measure, reach) for mechanism in ranked.mechanisms)
+        for i, rule in self.keys.items():
+            members = self.tasks[i].members
+            assert members is not None
+            found.append(_recorded(rule, members, _reach(self.tasks, i, members, neighbours)))
+        return found
+
+
+def _recorded(mechanism: Noisy | Quantile | Keep | Threshold, measure: Measure, reach: Sensitivity) -> dict[str, Any]:
+    return {
+        "mechanism": type(mechanism).__name__,
+        "parameters": {name: str(value) for name, value in vars(mechanism).items()},
+        "measure": measure.what,
+        "grid": str(measure.grid),
+        "sensitivity": {
+            "l0": reach.l0,
+            "l1": str(reach.l1),
+            "l2_squared": str(reach.l2_squared),
+            "linf": str(reach.linf),
+        },
+    }
+
+
+def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
+    """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
+    opened = [i for i, task in enumerate(tasks) if task.members]
+    places = [(i, m) for i, task in enumerate(tasks) for m in task.noised]
+    asked = [(i, m, at) for i, task in enumerate(tasks) for m, at in task.quantiles]
+    parts = len(opened) + len(places) + len(asked)
+    keys = _keys(tasks, opened, spend, parts, neighbours)
+    rest = _rest(spend, len(opened), parts)
+    share = _part(rest, 1 if asked else 0, len(places) + len(asked))
+    reached = {(i, m, at): _reach(tasks, i, m, neighbours) for i, m, at in asked}
+    ranked = {(i, m, at): ranks(m, at, share, reach, level) for (i, m, at), reach in reached.items()}
+    noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + len(asked)), neighbours)
+    costs = [
+        *(keys[i].guarantee(neighbours=neighbours) for i in opened),
+        *(mechanism.guarantee(_reach(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
+        *(one.guarantee(reached[place]) for place in asked for one in ranked[place].mechanisms),
+    ]
+    total = reduce(add, costs).under(neighbours)
+    return Design(tuple(tasks), noise, ranked, keys, total, why)
+
+
+def _reach(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
+    return sensitivity(measure, tasks[i].part, neighbours)
+
+
+# Sharing the promise
+
+
+def _rest(spend: Promise, opened: int, parts: int) -> Promise:
+    """What is left when unknown keys took theirs."""
+    if not opened:
+        return spend
+    assert isinstance(spend, Approx)
+    return Approx(spend.eps * (parts - opened) / parts, spend.delta0 / 2)
+
+
+def _part(promise: Promise, some: int, parts: int) -> Promise | None:
+    """The share of some of the parts."""
+    if not some:
+        return None
+    match promise:
+        case Pure(eps):
+            return Pure(eps * some / parts)
+        case ZCDP(rho):
+            return ZCDP(rho * some / parts)
+        case Approx(eps, delta):
+            return Approx(eps * some / parts, delta)
+
+
+def _keys(
+    tasks: Sequence[Task], opened: list[int], spend: Promise, parts: int, neighbours: Neighbours
+) -> dict[int, Keep | Threshold]:
+    if not opened:
+        return {}
+    if not isinstance(spend, Approx) or not spend.delta0:
+        raise InputError(
+            "Keys that are not declared are told only above a threshold, which needs a delta: "
+            'spend Approx("0.1", "1e-8") or declare keys in the policy.'
+        )
+    alone = parts == len(opened)
+    delta = (spend.delta0 if alone else spend.delta0 / 2) / len(opened)
+    promise = Approx(spend.eps / parts, delta, neighbours=neighbours)
+    return {i: _opening(tasks[i], promise) for i in opened}
+
+
+def _opening(task: Task, promise: Approx) -> Keep | Threshold:
+    """Only the keys: the optimal rule. With the number of units: noise and a threshold, which tell it as well."""
+    groups = task.part.groups
+    if task.members not in task.asked:
+        return Keep.calibrated(promise, groups=groups)
+    return min(
+        (Threshold.calibrated(promise, groups=groups, noise=n) for n in ("geometric", "gaussian")), key=_variance
+    )
+
+
+def _variance(mechanism: Threshold) -> float:
+    return mechanism.variance()
+
+
+# Noise
+
+
+def _noise(
+    tasks: Sequence[Task], places: list[Place], promise: Promise | None, neighbours: Neighbours
+) -> tuple[dict[Place, Noisy], str]:
+    """Laplace or Gaussian noise for all measures, by the product of the errors."""
+    if promise is None:
+        return {}, "No number gets noise of its own here: quantiles and keys are chosen at random."
+    reaches = [_reach(tasks, i, m, neighbours) for i, m in places]
+    laplace = _laplace(promise, reaches)
+    if isinstance(promise, Pure) or (isinstance(promise, Approx) and not promise.delta0):
+        return dict(zip(places, laplace, strict=True)), "Laplace noise: a pure epsilon allows no Gaussian."
+    gaussian = _gaussian(promise, reaches)
+    logs = [math.log(b.variance() / a.variance()) for a, b in zip(laplace, gaussian, strict=True)]
+    ratio = math.exp(sum(logs) / len(logs) / 2)
+    if ratio < 1:
+        why = f"Gaussian noise: its standard deviation is {ratio:.2f} of what Laplace noise needs for the same promise."
+        return dict(zip(places, gaussian, strict=True)), why
+    why = f"Laplace noise: Gaussian noise needs {ratio:.2f} times its standard deviation for the same promise."
+    return dict(zip(places, laplace, strict=True)), why
+
+
+def _laplace(promise: Promise, reaches: list[Sensitivity]) -> list[Noisy]:
+    """Each measure e-DP with the same e: any such mechanisms cost no more than as many geometric ones at distance 1."""
+    base = calibrate(Geometric, promise, sensitivity=1, times=len(reaches))
+    return [Geometric(base.scale * (reach.l1 or 1)) for reach in reaches]
+
+
+def _gaussian(promise: Promise, reaches: list[Sensitivity]) -> list[Noisy]:
+    """Each measure with the same ratio of distance to sigma, on a lattice as fine: all cost what the first one does."""
+    base = calibrate(Gaussian, promise, sensitivity=1, times=len(reaches))
+    sizes = [reach.l2 or Fraction(1) for reach in reaches]
+    return [Gaussian(base.sigma * size, grid=base.grid * Fraction(2) ** floor_log2(size)) for size in sizes]

@@ -1,0 +1,242 @@
+"""Numbers computed from noised measures, with error bars.
+
+An estimate knows its value in each group and how the noise of each measure moves it, to first order. A number that is a
+multiple of one measure has exactly that measure's error; a quotient s / n is bounded by Fieller's theorem, which holds
+for small n too; all else adds up variances, with a quantile between that of the noise itself and that of a normal
+variable, by how much one measure's noise dominates.   [Fieller 1954]
+
+Vocabulary: `slope` d value / d measure · `spread` the standard deviation of a measure's noise · `reach` its half-width
+at the level, in units of `spread`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.query.kind import Kind
+
+__all__ = ["Estimate", "Noise"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What is known of a measure's error: its standard deviation and the half-width that it keeps at the level."""
+
+    spread: float
+    half_width: float
+    normal: float  # the same half-width for a normal variable of deviation 1
+    whole: bool = False  # whole numbers may keep less than `normal` alone, but not where they are added to others
+
+
+Noises: TypeAlias = Mapping[Any, Noise]
+Bars: TypeAlias = Callable[[Noises], tuple[Floats, Floats]]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number for each group; `slopes` by the name of the measure, in its own units.
+
+    `bars` computes the ends of the error bar where something better is known than the first order of the slopes.
+    """
+
+    value: Floats
+    slopes: Mapping[Any, Floats]
+    bars: Bars | None = field(default=None, repr=False)
+
+    @staticmethod
+    def measured(name: Any, value: Floats) -> Estimate:
+        """What was measured itself."""
+        return Estimate(value, {name: np.ones_like(value)})
+
+    @staticmethod
+    def constant(number: float) -> Estimate:
+        """A number that has no error."""
+        return Estimate(np.asarray(number, dtype=float), {})
+
+    @staticmethod
+    def between(value: Floats, low: Floats, high: Floats) -> Estimate:
+        """A number whose error bars were released with it."""
+        return Estimate(value, {}, lambda _: (low, high))
+
+    @property
+    def certain(self) -> bool:
+        """Whether it has no error: a constant or a key."""
+        return not self.slopes and self.bars is None
+
+    @property
+    def _ranked(self) -> bool:
+        """Whether nothing but its error bars is known: a quantile, or what was computed from one."""
+        return not self.slopes and self.bars is not None
+
+    # Arithmetic
+
+    def __add__(self, other: Estimate) -> Estimate:
+        if other.certain:
+            return self._mapped(lambda ends: ends + other.value, self.slopes)
+        if self.certain:
+            return other + self
+        if self._ranked or other._ranked:
+            return self._combined(other, np.add)
+        return Estimate(self.value + other.value, _sum(self.slopes, other.slopes))
+
+    def __sub__(self, other: Estimate) -> Estimate:
+        return self + other.scaled(-1)
+
+    def __mul__(self, other: Estimate) -> Estimate:
+        if other.certain:
+            return self.scaled(other.value)
+        if self.certain:
+            return other.scaled(self.value)
+        if self._ranked or other._ranked:
+            return self._combined(other, np.multiply)
+        slopes = _sum(_scaled(self.slopes, other.value), _scaled(other.slopes, self.value))
+        return Estimate(self.value * other.value, slopes)
+
+    def scaled(self, factor: Floats | float) -> Estimate:
+        """This times what has no error."""
+        return self._mapped(lambda ends: ends * factor, _scaled(self.slopes, factor))
+
+    def over(self, other: Estimate) -> Estimate:
+        """This divided by another number: what is near 0 counts as 1, since counts are what one divides by."""
+        if other.certain:
+            return self.scaled(1 / np.where(other.value == 0, np.nan, other.value))
+        if self._ranked or other._ranked:
+            return self._combined(other, np.divide)
+        n = np.where(np.abs(other.value) < 1, 1.0, other.value)
+        value = self.value / n
+        slopes = _sum(_scaled(self.slopes, 1 / n), _scaled(other.slopes, -value / n))
+        if self.certain:
+            return Estimate(value, slopes, self._combined(other, np.divide).bars)
+        if set(self.slopes) & set(other.slopes):  # Fieller's theorem as written needs independent noise
+            return Estimate(value, slopes)
+        return Estimate(value, slopes, lambda noises: _fieller(self, other, noises))
+
+    def root(self) -> Estimate:
+        """The square root of what cannot be negative; its error bars are the roots of that number's."""
+        value = np.sqrt(np.maximum(self.value, 0))
+        slopes = _scaled(self.slopes, 0.5 / np.maximum(value, 1e-12))
+        return Estimate(value, slopes, self._ends(lambda ends: np.sqrt(np.maximum(ends, 0))))
+
+    def mirrored(self) -> Estimate:
+        """The absolute value; its error bars reach down to 0 where the number's sign is not clear."""
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            low, high = self.interval(noises)
+            nearest = np.minimum(np.abs(low), np.abs(high))
+            return np.where((low < 0) & (high > 0), 0.0, nearest), np.maximum(np.abs(low), np.abs(high))
+
+        return Estimate(np.abs(self.value), _scaled(self.slopes, np.where(self.value < 0, -1.0, 1.0)), bars)
+
+    def rounded(self, value: Floats) -> Estimate:
+        """The same error bars around a value that was rounded for the eye."""
+        return Estimate(value, self.slopes, self.interval)
+
+    def within(self, kind: Kind) -> Estimate:
+        """The same, known to lie within bounds."""
+        low = -np.inf if kind.low is None else float(kind.low)
+        high = np.inf if kind.high is None else float(kind.high)
+        return Estimate(np.clip(self.value, low, high), self.slopes, self._ends(lambda ends: np.clip(ends, low, high)))
+
+    def _mapped(self, function: Callable[[Floats], Floats], slopes: Mapping[Any, Floats]) -> Estimate:
+        """An affine map of the value; the ends go with it."""
+        bars = None if self.bars is None else self._ends(function)
+        return Estimate(function(self.value), slopes, bars)
+
+    def _ends(self, function: Callable[[Floats], Floats]) -> Bars:
+        """Error bars that are a monotone function of these."""
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            one, other = (function(end) for end in self.interval(noises))
+            return np.minimum(one, other), np.maximum(one, other)
+
+        return bars
+
+    def _combined(self, other: Estimate, operation: Callable[[Any, Any], Floats]) -> Estimate:
+        """An operation on two numbers of which at least one is known by its error bars alone: on all their ends."""
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            mine, others = self.interval(noises), other.interval(noises)
+            with np.errstate(all="ignore"):
+                corners = np.array([operation(a, b) for a in mine for b in others])
+            if operation is np.divide:  # nothing is known of a quotient by what may be 0
+                corners = np.where((others[0] <= 0) & (others[1] >= 0), np.nan, corners)
+            low, high = corners.min(axis=0), corners.max(axis=0)
+            return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+
+        with np.errstate(all="ignore"):
+            return Estimate(operation(self.value, other.value), {}, bars)
+
+    # Error bars
+
+    def interval(self, noises: Noises) -> tuple[Floats, Floats]:
+        """The ends between which the true number lies, at the level of the noises."""
+        if self.bars is not None:
+            return self.bars(noises)
+        half = self.half_width(noises)
+        return self.value - half, self.value + half
+
+    def half_width(self, noises: Noises) -> Floats:
+        """Half the width of the error bars, to first order."""
+        parts = [(np.abs(slope), noises[name]) for name, slope in self.slopes.items()]
+        if not parts:
+            return np.zeros_like(self.value)
+        if len(parts) == 1:
+            return np.asarray(parts[0][0] * parts[0][1].half_width)
+        variances = [np.square(slope * noise.spread) for slope, noise in parts]
+        total = np.sum(variances, axis=0)
+        safe = np.where(total > 0, total, 1.0)
+        normal = parts[0][1].normal
+        excess = [
+            np.square(v / safe) * max(noise.half_width / noise.spread - normal, 0.0 if noise.whole else -normal)
+            for v, (_, noise) in zip(variances, parts, strict=True)
+            if noise.spread > 0
+        ]
+        return np.asarray(np.sqrt(total) * (normal + np.sum(excess, axis=0)))
+
+
+def _sum(a: Mapping[Any, Floats], b: Mapping[Any, Floats]) -> dict[Any, Floats]:
+    return {name: np.asarray(a.get(name, 0.0) + b.get(name, 0.0)) for name in {**a, **b}}
+
+
+def _scaled(slopes: Mapping[Any, Floats], factor: Floats | float) -> dict[Any, Floats]:
+    return {name: np.asarray(slope * factor) for name, slope in slopes.items()}
+
+
+def _fieller(top: Estimate, bottom: Estimate, noises: Noises) -> tuple[Floats, Floats]:
+    """All m with |top - m bottom| within the half-width of its own noise: (b^2 - h^2) m^2 - 2ab m + (a^2 - g^2) <= 0.
+
+    g and h are the half-widths of top and bottom at the estimate's own mixture. Where b is not clear of 0 nothing is
+    known of the quotient: the ends are infinite.
+    """
+    a, b = top.value, bottom.value
+    m = top.over(bottom)
+    sure = np.where(np.abs(b) < 1, 1.0, np.abs(b))
+    factor = _ratio(m.half_width(noises) * sure, _deviation(top, m, bottom, noises))
+    g, h = factor * _spread(top, noises), factor * _spread(bottom, noises)
+    square = b**2 - h**2
+    root = np.sqrt(np.maximum((a * b) ** 2 - square * (a**2 - g**2), 0))
+    clear = square > 0
+    safe = np.where(clear, square, 1.0)
+    low = np.where(clear, (a * b - root) / safe, -np.inf)
+    high = np.where(clear, (a * b + root) / safe, np.inf)
+    return low, high
+
+
+def _spread(estimate: Estimate, noises: Noises) -> Floats:
+    variance = sum(np.square(slope * noises[name].spread) for name, slope in estimate.slopes.items())
+    return np.asarray(np.sqrt(variance) + np.zeros_like(estimate.value))
+
+
+def _deviation(top: Estimate, m: Estimate, bottom: Estimate, noises: Noises) -> Floats:
+    return np.asarray(np.sqrt(_spread(top, noises) ** 2 + (m.value * _spread(bottom, noises)) ** 2))
+
+
+def _ratio(a: Floats, b: Floats) -> Floats:
+    return np.asarray(np.divide(a, b, out=np.zeros_like(a + b), where=b > 0))

@@ -1,0 +1,84 @@
+"""Expressions over the columns of one row: three frozen nodes and a closed list of operations.
+
+Every operation is total: for no row can it fail, overflow or divide by zero. `operations.kind_of` says what is known of
+the result, `engine` writes it for an engine.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal as OneOf
+from typing import TypeAlias
+
+from noisette.query.kind import Value
+
+__all__ = ["Call", "Expression", "Literal", "Name", "Operation", "columns_of", "conjunction", "conjuncts"]
+
+Operation: TypeAlias = OneOf[
+    # numbers
+    "add", "subtract", "multiply", "divide", "negate", "abs", "floor", "ceil", "least", "greatest",
+    # truth
+    "equal", "unequal", "less", "at_most", "more", "at_least", "and", "or", "not", "is_null", "in", "like",
+    # choice: case(condition, value, condition, value, ..., otherwise) and coalesce(first, second, ...)
+    "case", "coalesce",
+    # text
+    "lower", "upper", "trim",
+    # dates
+    "year", "quarter", "month", "day", "weekday", "hour",
+]  # fmt: skip
+"""What can be done to the values of one row. weekday: Monday is 1. like: the pattern is a literal, % and _ only."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column of the relation below, by its name there."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant the analyst wrote."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation on the values of one row."""
+
+    operation: Operation
+    arguments: tuple["Expression", ...]
+
+
+Expression: TypeAlias = Name | Literal | Call
+
+
+def columns_of(expression: Expression) -> Iterator[str]:
+    """The names of the columns an expression uses.
+
+    >>> sorted(columns_of(Call("add", (Name("a"), Call("negate", (Name("b"),))))))
+    ['a', 'b']
+    """
+    match expression:
+        case Name(name):
+            yield name
+        case Literal():
+            pass
+        case Call(_, arguments):
+            for argument in arguments:
+                yield from columns_of(argument)
+
+
+def conjuncts(expression: Expression) -> Iterator[Expression]:
+    """The conditions that must all hold."""
+    match expression:
+        case Call("and", arguments):
+            for argument in arguments:
+                yield from conjuncts(argument)
+        case _:
+            yield expression
+
+
+def conjunction(conditions: tuple[Expression, ...]) -> Expression:
+    """One condition that says: all of these."""
+    return conditions[0] if len(conditions) == 1 else Call("and", conditions)

@@ -1,0 +1,158 @@
+"""What the engine computes exactly, and how far one unit can move it.
+
+A measure is one whole number for each group, a sum over the group's rows of a whole number of steps (or, for quantiles,
+a histogram of steps). Only measures are noised; all else is computed from them.
+
+    `steps` a row's value in units of `grid`, between `low` and `high` · `rows` kept of one unit in one group ·
+    `groups` it may appear in · `total` of its rows in all groups
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING
+from typing import Literal as OneOf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.errors import InputError
+from noisette.privacy import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.expression import Expression
+from noisette.query.kind import Value
+from noisette.query.plan import Relation
+from noisette.query.schema import Limits
+from noisette.query.stability import ROW, Shape
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Contribution", "Exact", "Measure", "Request", "contribution", "sensitivity"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One whole number for each group.
+
+    rows: how many rows · count: how many rows where `of` is not NULL · units: how many units · distinct: how many
+    different values of `of` · sum: the steps of `of`, added up (NULL adds nothing) · histogram: how many rows at each
+    step from `low` to `high`.
+    """
+
+    what: OneOf["rows", "count", "units", "distinct", "sum", "histogram"]
+    of: Expression | None = None
+    grid: Fraction = Fraction(1)
+    low: int = 0
+    high: int = 1
+
+    @property
+    def cells(self) -> int:
+        """How many steps there are from low to high."""
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to compute: measures of the groups of a relation, after keeping at most `limits` of each unit.
+
+    `domains` holds for each key the values it is grouped by (other values are left out), or None where they are
+    unknown. If all are known, measures come for every combination, in the order of `itertools.product`; if not, for the
+    groups that are there, in ascending order of their keys, NULL last. `limits` is None where each unit has one row at
+    most.
+    """
+
+    source: Relation
+    keys: tuple[Expression, ...]
+    domains: tuple[tuple[Value, ...] | None, ...]
+    measures: tuple[Measure, ...]
+    limits: Limits | None
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What an engine answers to a request: never shown, only noised.
+
+    `keys` holds one column for each key, or is None if all combinations of the domains are there. Each measure is an
+    array of int64, one number a group (saturated at +-2^62); a histogram is groups x cells.
+    """
+
+    keys: "pyarrow.Table | None"
+    measures: tuple[NDArray[np.int64], ...]
+
+    def __repr__(self) -> str:
+        return "Exact(...)"
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """The most that the rows of one unit can be: in how many groups, in one of them, in all, and squared."""
+
+    groups: int
+    rows: int
+    total: int
+
+    @property
+    def squares(self) -> int:
+        """The largest sum over groups of the square of the unit's rows there.
+
+        >>> Contribution(groups=3, rows=2, total=5).squares
+        9
+        """
+        full, rest = divmod(self.total, self.rows)
+        return full * self.rows**2 + rest**2
+
+
+def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits | None]:
+    """What one unit contributes at most, and the limits that see to it (None where nothing has to be cut).
+
+    >>> contribution(Shape({}, "person", None, Limits(groups=3, rows_per_group=2)), grouped=True)[0]
+    Contribution(groups=3, rows=2, total=6)
+    """
+    if shape.rows == 1:
+        return Contribution(1, 1, 1), None
+    if shape.unit == ROW:
+        raise InputError("Join on a column of the public table that has no repeats: each row here must stay one row.")
+    limits = shape.limits if grouped else replace(shape.limits, groups=None)
+    rows = _least(limits.rows, limits.rows_per_group)
+    if rows is None:
+        raise InputError(
+            f"Say in the policy how many rows of one {shape.unit} may count: "
+            "rows = 10, or groups = 3 and rows_per_group = 1."
+        )
+    if not grouped:
+        return Contribution(1, rows, rows), Limits(rows=rows)
+    groups = _least(limits.groups, limits.rows)
+    if groups is None:
+        raise InputError(f"Say in the policy in how many groups one {shape.unit} may count: groups = 3.")
+    total = _least(limits.rows, groups * rows)
+    assert total is not None
+    return Contribution(groups, rows, total), limits
+
+
+def _least(*numbers: int | None) -> int | None:
+    return min((number for number in numbers if number is not None), default=None)
+
+
+def sensitivity(measure: Measure, part: Contribution, neighbours: Neighbours) -> Sensitivity:
+    """How far one unit can move a measure, over all groups together, in steps.
+
+    A unit's rows add at most `rows` numbers between low and high to a group. Under replace another unit's take their
+    place: two vectors of that kind differ by at most twice each norm, and where all numbers have one sign the squares
+    only add, since (a - b)^2 <= a^2 + b^2.
+
+    >>> s = sensitivity(Measure("sum", low=-2, high=5), Contribution(3, 2, 5), Neighbours.ADD_REMOVE)
+    >>> s.l1, s.l2_squared, s.linf, s.l0
+    (Fraction(25, 1), Fraction(225, 1), Fraction(10, 1), 3)
+    """
+    if measure.what == "units":
+        part = Contribution(part.groups, 1, part.groups)
+    size = max(abs(measure.low), abs(measure.high)) if measure.what == "sum" else 1
+    l1, squares, most = part.total * size, part.squares * size**2, part.rows * size
+    if size == 0:
+        return Sensitivity(0, 0, 0, 0, neighbours=neighbours)
+    if neighbours is Neighbours.ADD_REMOVE:
+        return Sensitivity(l1, squares, most, part.groups, neighbours=neighbours)
+    one_sign = measure.what != "sum" or measure.low >= 0 or measure.high <= 0
+    if one_sign:
+        return Sensitivity(2 * l1, 2 * squares, most, 2 * part.groups, neighbours=neighbours)
+    return Sensitivity(2 * l1, 4 * squares, 2 * most, 2 * part.groups, neighbours=neighbours)

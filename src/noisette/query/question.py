@@ -1,0 +1,157 @@
+"""What can be asked, and the offer that is made for it.
+
+A question is a value. For a promise it makes an offer: what would be measured, with what noise, at what cost and with
+what error to expect; all of that is public and free. Only then, and after it was paid, an offer reads the data and
+draws.
+
+    question.offer(schema, spend, neighbours, level) -> offer     nothing is read
+    offer.draw(source, schema, secret) -> drawn                   read once and noised; `drawn` may be kept
+    offer.answers(drawn) -> columns of each answer                free again
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from noisette.errors import InputError
+from noisette.exact.random import SYSTEM, Random
+from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.query.answer import Scene, columns, key_columns, noises
+from noisette.query.canonical import canonical, canonical_text
+from noisette.query.design import Design, design, tasks_of
+from noisette.query.draw import Noised, draw
+from noisette.query.expected import SIZES, Expected, expected, rehearse
+from noisette.query.plan import Query
+from noisette.query.prepare import Prepared, prepare
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.releases import Column
+
+__all__ = ["Offer", "Queries", "Question"]
+
+
+class Offer(Protocol):
+    """What would be released for a promise."""
+
+    @property
+    def text(self) -> str:
+        """What is measured, in a form that does not depend on how it was written."""
+        ...
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds when it is drawn: never more than what was to be spent."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """Whose data is protected, in a word."""
+        ...
+
+    @property
+    def why(self) -> str:
+        """Why this noise and no other, in a sentence."""
+        ...
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanisms with what they are applied to, for the record."""
+        ...
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """The error to expect, for each column of each answer."""
+        ...
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> Any:
+        """Read the data and draw the noise; to be called once what it costs is charged."""
+        ...
+
+    def answers(self, drawn: Any) -> list[tuple[Column, ...]]:
+        """The columns of each answer."""
+        ...
+
+
+class Question(Protocol):
+    """Something that can be asked."""
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
+        """What would be released for a promise, or a sentence on why it cannot be asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class Queries:
+    """One query, or several that are planned together: they share passes over the data, noise and the promise."""
+
+    queries: tuple[Query, ...]
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "QueryOffer":
+        """Analyse the queries and choose their noise."""
+        if not self.queries:
+            raise InputError("There is nothing to ask: give at least one question.")
+        prepared = [prepare(canonical(query), schema) for query in self.queries]
+        order = sorted(range(len(prepared)), key=lambda i: canonical_text(prepared[i].query))  # as `text` has them
+        tasks, found = tasks_of([prepared[i] for i in order])
+        places = [found[order.index(i)] for i in range(len(prepared))]
+        made = design(tasks, spend, neighbours, level)
+        for question, place in zip(prepared, places, strict=True):
+            rehearse(question, made, place, neighbours, level)
+        return QueryOffer(tuple(prepared), tuple(places), made, neighbours, level)
+
+
+@dataclass(frozen=True)
+class QueryOffer:
+    """What would be released for queries; `places` says which task of the design is whose."""
+
+    prepared: tuple[Prepared, ...]
+    places: tuple[int, ...]
+    design: Design
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def text(self) -> str:
+        """The canonical texts of what is measured, sorted."""
+        drawn_ends = [f"error bars of quantiles: {self.level}"] if self.design.quantiles else []
+        return json.dumps(sorted({canonical_text(question.query) for question in self.prepared}) + drawn_ends)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What holds for all queries together."""
+        return self.design.guarantee
+
+    @property
+    def unit(self) -> str:
+        """The declared unit column, or "row"."""
+        return " and ".join(sorted({str(question.shape.unit) for question in self.prepared}))
+
+    @property
+    def why(self) -> str:
+        """Why this noise and no other, in a sentence."""
+        return self.design.why
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism of every measure with the sensitivity it is calibrated for."""
+        return self.design.parts(self.neighbours)
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """The error to expect, for each column of each answer."""
+        return [
+            expected(question, self.design, place, self.neighbours, self.level, sizes)
+            for question, place in zip(self.prepared, self.places, strict=True)
+        ]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> tuple[Noised, ...]:
+        """One pass over the data for each task."""
+        tasks = enumerate(self.design.tasks)
+        return tuple(draw(self.design, i, source.compute(task.request, schema, secret), rng) for i, task in tasks)
+
+    def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
+        """Outputs with error bars."""
+        pairs = zip(self.prepared, self.places, strict=True)
+        return [tuple(columns(self._scene(question, place, drawn[place]))) for question, place in pairs]
+
+    def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
+        return Scene(question, noised, noises(self.design, place, self.level), key_columns(question, noised))

@@ -1,0 +1,1 @@
+"""Engines that compute exact measures of described tables."""

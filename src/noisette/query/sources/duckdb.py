@@ -1,0 +1,116 @@
+"""DuckDB as an engine: files and frames on this machine."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlglot import exp
+
+from noisette.errors import InputError
+from noisette.query.compile import Stored, base_type, selected
+from noisette.query.engine import normalised
+from noisette.query.measure import Exact, Request
+from noisette.query.schema import Schema, Table
+from noisette.query.sources.grouping import Valued, request_rows, valued
+from noisette.query.sources.kept import Kept, Shelf
+from noisette.query.sources.keys import Key, keys_of, postponed
+from noisette.query.sources.opening import Opened, connected
+from noisette.query.sources.session import Session
+from noisette.query.sources.survivors import survivors
+from noisette.query.sources.tally import tally_kept, tally_rows
+from noisette.query.stability import tables_of
+from noisette.query.syntax import column
+
+__all__ = ["DuckDB"]
+
+
+class DuckDB:
+    """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
+
+    A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
+    in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
+    Answers are the same for any order of the rows and any number of threads.
+
+    >>> import pyarrow
+    >>> source = DuckDB({"visits": pyarrow.table({"age": [40, 70]})})
+    >>> source.stored("visits")
+    {'age': 'BIGINT'}
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Opened] | str | Path,
+        schema: Schema | None = None,
+        *,
+        threads: int | None = None,
+        most_tables: int = 4,
+        most_bytes: int = 2**31,
+    ) -> None:
+        connection, self.tables = connected(tables, schema, threads=threads)
+        self._session = Session(connection)
+        self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
+        self._stored: dict[str, dict[str, str]] = {}
+
+    def stored(self, table: str) -> dict[str, str]:
+        """The columns of a table and the types they are stored as, from metadata alone."""
+        if table not in self.tables:
+            raise InputError(f"There is no data for table {table}: there is some for {', '.join(self.tables)}.")
+        if table not in self._stored:
+            types = self._session.types(table)
+            self._stored[table] = {n: "ENUM" if base_type(t) == "ENUM" else t for n, t in types.items()}
+        return dict(self._stored[table])
+
+    def unique(self, table: str, declared: Table | None = None) -> frozenset[str]:
+        """The columns of a public table whose values do not repeat (NULL aside), as they are after cleaning.
+
+        Cleaning can make two values one: pass the table as it is declared, unless it has neither bounds nor grid.
+        """
+        stored = self.stored(table)
+        names = list(stored) if declared is None else [c.name for c in declared.columns]
+        clean: dict[str, exp.Expr] = {
+            f"c{i}": column(n) if declared is None else normalised(column(n), declared.column(n).kind, stored[n])
+            for i, n in enumerate(names)
+        }
+        rows = exp.select(*(exp.alias_(sql, c, quoted=True) for c, sql in clean.items()))
+        rows = rows.from_(exp.to_identifier(table, quoted=True))
+        different = {f"d{c}": exp.Count(this=exp.Distinct(expressions=[column(c)])) for c in clean}
+        there: dict[str, exp.Expr] = {c: exp.Count(this=column(c)) for c in clean}
+        counts = self._session.run(selected(rows, there | different)).to_pylist()[0]
+        return frozenset(n for n, c in zip(names, clean, strict=True) if counts[c] == counts[f"d{c}"])
+
+    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
+        stored = {table.name: self.stored(table.name) for table in tables_of(request.source, schema)}
+        keys = keys_of(request, schema)
+        wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
+        with self._session.lock:
+            if request.limits is None:
+                values = {v: f"v{i}" for i, v in enumerate(wanted)}
+                keys = postponed(keys, request, schema, stored)
+                rows = request_rows(request, keys, values, schema, stored)
+                with self._session.lent() as lend:
+                    return tally_rows(self._session.run, lend, rows, keys, request.measures, values)
+            kept = self._kept(request, keys, wanted, schema, stored, secret)
+            rows = exp.select(exp.Star()).from_(exp.to_identifier(kept.name, quoted=True))
+            return tally_kept(self._session.run, rows, kept.size, kept.keys, request.measures, kept.values)
+
+    def _kept(
+        self,
+        request: Request,
+        keys: tuple[Key, ...],
+        wanted: list[Valued],
+        schema: Schema,
+        stored: Stored,
+        secret: bytes,
+    ) -> Kept:
+        """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
+        tables = tables_of(request.source, schema)
+        frame = (request.source, request.keys, request.domains, request.limits, tables, secret)
+        heads = any(measure.what == "units" for measure in request.measures)
+        kept = self._shelf.find(frame)
+        if kept is not None:
+            if kept.holds(set(wanted), heads=heads):
+                return kept
+            wanted, heads = list(dict.fromkeys([*kept.values, *wanted])), heads or kept.heads
+        values = {v: f"v{i}" for i, v in enumerate(wanted)}
+        found = survivors(self._session, request, keys, values, schema, stored, secret, heads=heads)
+        return self._shelf.put(frame, found, values, heads=heads)

@@ -1,0 +1,298 @@
+"""Expressions over one row, from the syntax tree to the nodes of a plan.
+
+Numbers are read exactly (0.1 is a tenth). Texts beside a date are read as dates here, so that no cast reaches the data.
+LEAST and GREATEST are NULL where one of their values is. The sugar: BIN(x, w) is FLOOR(x / w) * w, x // n is
+FLOOR(x / n) where x cannot be negative, BETWEEN is two comparisons, NULLIF, IF and both forms of CASE are one `case`.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from noisette.errors import InputError
+from noisette.query.expression import Call, Expression, Literal, Name, Operation
+from noisette.query.operations import kind_of
+from noisette.query.sql.constants import alike, date, number, timestamp
+from noisette.query.sql.names import Scope, find
+from noisette.query.sql.refusals import refusal
+
+__all__ = ["expression"]
+
+LARGEST_SIZE = 2_000
+"""An expression that SQL repeats on its way into the plan has at most so many nodes."""
+
+
+def expression(node: exp.Expr, scope: Scope) -> Expression:
+    """The expression that a syntax tree stands for."""
+    if scope.special and (found := scope.special(node)):
+        return found
+    if type(node) not in _READERS:
+        raise _misplaced(node)
+    return _READERS[type(node)](node, scope)
+
+
+def _misplaced(node: exp.Expr) -> InputError:
+    if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) or _called(node) == "mean":
+        return InputError("An aggregate cannot stand here: use HAVING, or compute it in a sub-query per unit.")
+    if isinstance(node, exp.Star):
+        return InputError("* stands for no value: name a column, or write COUNT(*).")
+    if isinstance(node, exp.Round):
+        return InputError("ROUND is for results: write FLOOR(x / 10) * 10 for the values of a row.")
+    return refusal(node)
+
+
+# Names
+
+
+def _column(node: exp.Column, scope: Scope) -> Expression:
+    return Name(find(node, scope))
+
+
+# Constants
+
+
+def _literal(node: exp.Literal, scope: Scope) -> Expression:
+    return Literal(node.this if node.is_string else number(node.this))
+
+
+def _cast(node: exp.Cast, scope: Scope) -> Expression:
+    wanted = node.to.this
+    if isinstance(node.this, exp.Literal) and node.this.is_string:
+        if wanted == exp.DType.DATE:
+            return Literal(date(node.this.this))
+        if wanted in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
+            return Literal(timestamp(node.this.this))
+        raise InputError("Write a constant of the right type in place of a cast: 3, 0.5, 'text' or DATE '2020-01-31'.")
+    inner = expression(node.this, scope)
+    kind = kind_of(inner, scope.columns)
+    if not ((kind.number and wanted == exp.DType.DOUBLE) or (kind.type == "integer" and wanted in _INTEGERS)):
+        raise InputError("Casts that can fail are refused: leave the cast out, declared columns have a type.")
+    return inner
+
+
+_INTEGERS = (exp.DType.BIGINT,)
+
+
+# Comparisons
+
+
+def _compare(operation: Operation, left: Expression, right: Expression, scope: Scope) -> Expression:
+    return Call(operation, alike((left, right), scope.columns))
+
+
+def _comparison(operation: Operation) -> Callable[[Any, Scope], Expression]:
+    def read(node: exp.Binary, scope: Scope) -> Expression:
+        return _compare(operation, expression(node.left, scope), expression(node.right, scope), scope)
+
+    return read
+
+
+def _between(node: exp.Between, scope: Scope) -> Expression:
+    value = _repeated(expression(node.this, scope), 2)
+    low = _compare("at_least", value, expression(node.args["low"], scope), scope)
+    return Call("and", (low, _compare("at_most", value, expression(node.args["high"], scope), scope)))
+
+
+def _in(node: exp.In, scope: Scope) -> Expression:
+    values = tuple(expression(each, scope) for each in node.expressions)
+    if not values or not all(isinstance(each, Literal) and each.value is not None for each in values):
+        raise InputError("IN takes a list of constants: write x IN (1, 2) and x IS NULL by itself.")
+    return Call("in", alike((expression(node.this, scope), *values), scope.columns))
+
+
+def _like(node: exp.Like, scope: Scope) -> Expression:
+    pattern = expression(node.expression, scope)
+    if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
+        raise InputError("LIKE takes a pattern written as a constant: write x LIKE 'a%'.")
+    found = Call("like", (expression(node.this, scope), pattern))
+    return Call("not", (found,)) if node.args.get("negate") else found
+
+
+def _is(node: exp.Is, scope: Scope) -> Expression:
+    value = expression(node.this, scope)
+    match node.expression:
+        case exp.Null():
+            return Call("is_null", (value,))
+        case exp.Boolean() as wanted:
+            truth = value if wanted.this else Call("not", (value,))
+            return Call("coalesce", (truth, Literal(False)))
+        case _:
+            raise InputError("IS is followed by NULL, TRUE or FALSE: write a = b to compare.")
+
+
+# Operations
+
+
+def _plain(operation: Operation) -> Callable[[Any, Scope], Expression]:
+    def read(node: exp.Expr, scope: Scope) -> Expression:
+        parts = (node.args.get("this"), node.args.get("expression"))
+        return Call(operation, tuple(expression(part, scope) for part in parts if part is not None))
+
+    return read
+
+
+def _several(operation: Operation) -> Callable[[Any, Scope], Expression]:
+    def read(node: exp.Expr, scope: Scope) -> Expression:
+        values = tuple(expression(part, scope) for part in (node.this, *node.expressions))
+        return Call(operation, alike(values, scope.columns)) if len(values) > 1 else values[0]
+
+    return read
+
+
+def _chain(operation: Operation) -> Callable[[Any, Scope], Expression]:
+    def read(node: exp.Connector, scope: Scope) -> Expression:
+        return Call(operation, tuple(expression(part, scope) for part in node.flatten()))
+
+    return read
+
+
+def _negate(node: exp.Neg, scope: Scope) -> Expression:
+    value = expression(node.this, scope)
+    match value:
+        case Literal(int() | Fraction() as constant) if not isinstance(constant, bool):
+            return Literal(-constant)
+        case _:
+            return Call("negate", (value,))
+
+
+def _whole_quotient(node: exp.IntDiv, scope: Scope) -> Expression:
+    value = expression(node.left, scope)
+    low = kind_of(value, scope.columns).low
+    if low is None or low < 0:
+        raise InputError("// rounds negative numbers in another way than FLOOR: write FLOOR(x / n).")
+    return Call("floor", (Call("divide", (value, expression(node.right, scope))),))
+
+
+def _case(node: exp.Case, scope: Scope) -> Expression:
+    asked = expression(node.this, scope) if node.this else None
+    branches = node.args.get("ifs") or []
+    if asked is not None:
+        _repeated(asked, len(branches))
+    parts: list[Expression] = []
+    for branch in branches:
+        condition = expression(branch.this, scope)
+        parts.append(condition if asked is None else _compare("equal", asked, condition, scope))
+        parts.append(expression(branch.args["true"], scope))
+    default = node.args.get("default")
+    return _choice(parts, expression(default, scope) if default else Literal(None), scope)
+
+
+def _if(node: exp.If, scope: Scope) -> Expression:
+    parts = [expression(node.this, scope), expression(node.args["true"], scope)]
+    default = node.args.get("false")
+    return _choice(parts, expression(default, scope) if default else Literal(None), scope)
+
+
+def _choice(parts: list[Expression], default: Expression, scope: Scope) -> Expression:
+    values = alike((*parts[1::2], default), scope.columns)
+    return Call("case", (*(x for pair in zip(parts[::2], values, strict=False) for x in pair), values[-1]))
+
+
+def _nullif(node: exp.Nullif, scope: Scope) -> Expression:
+    value = _repeated(expression(node.this, scope), 2)
+    same = _compare("equal", value, expression(node.expression, scope), scope)
+    return Call("case", (same, Literal(None), value))
+
+
+def _repeated(value: Expression, times: int) -> Expression:
+    if size(value) * times > LARGEST_SIZE:
+        raise InputError("An expression is too large to be repeated: compute it in a sub-query and use its name.")
+    return value
+
+
+def size(value: Expression) -> int:
+    """How many nodes an expression has."""
+    return 1 + sum(map(size, value.arguments)) if isinstance(value, Call) else 1
+
+
+# Dates and functions without a class of their own
+
+_DATE_PARTS: dict[str, Operation] = {
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "day": "day",
+    "hour": "hour",
+    "isodow": "weekday",
+}
+
+
+def _part(name: str, of: exp.Expr, scope: Scope) -> Expression:
+    if name.lower() not in _DATE_PARTS:
+        raise InputError("This part of a date is not answered: use year, quarter, month, day, isodow or hour.")
+    return Call(_DATE_PARTS[name.lower()], (expression(of, scope),))
+
+
+def _extract(node: exp.Extract, scope: Scope) -> Expression:
+    return _part(node.this.name, node.expression, scope)
+
+
+def _called(node: exp.Expr) -> str:
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
+
+
+def _anonymous(node: exp.Anonymous, scope: Scope) -> Expression:
+    match _called(node), node.expressions:
+        case "date_part" | "datepart", [exp.Literal() as part, of]:
+            return _part(part.name, of, scope)
+        case "bin", [of, width]:
+            step = expression(width, scope)
+            return Call("multiply", (Call("floor", (Call("divide", (expression(of, scope), step)),)), step))
+        case "bin", _:
+            raise InputError("BIN takes a number and a width: write BIN(age, 10).")
+        case "date_part" | "datepart", _:
+            raise InputError("DATE_PART takes the name of a part and a date: write DATE_PART('month', d).")
+        case _:
+            raise _misplaced(node)
+
+
+_READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Boolean: lambda node, scope: Literal(bool(node.this)),
+    exp.Null: lambda node, scope: Literal(None),
+    exp.Paren: lambda node, scope: expression(node.this, scope),
+    exp.Cast: _cast,
+    exp.Add: _plain("add"),
+    exp.Sub: _plain("subtract"),
+    exp.Mul: _plain("multiply"),
+    exp.Div: _plain("divide"),
+    exp.IntDiv: _whole_quotient,
+    exp.Neg: _negate,
+    exp.Abs: _plain("abs"),
+    exp.Floor: _plain("floor"),
+    exp.Ceil: _plain("ceil"),
+    exp.Least: _several("least"),
+    exp.Greatest: _several("greatest"),
+    exp.Coalesce: _several("coalesce"),
+    exp.EQ: _comparison("equal"),
+    exp.NEQ: _comparison("unequal"),
+    exp.LT: _comparison("less"),
+    exp.LTE: _comparison("at_most"),
+    exp.GT: _comparison("more"),
+    exp.GTE: _comparison("at_least"),
+    exp.Between: _between,
+    exp.In: _in,
+    exp.Like: _like,
+    exp.Is: _is,
+    exp.And: _chain("and"),
+    exp.Or: _chain("or"),
+    exp.Not: _plain("not"),
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Nullif: _nullif,
+    exp.Lower: _plain("lower"),
+    exp.Upper: _plain("upper"),
+    exp.Trim: _plain("trim"),
+    exp.Year: _plain("year"),
+    exp.Quarter: _plain("quarter"),
+    exp.Month: _plain("month"),
+    exp.Day: _plain("day"),
+    exp.DayOfMonth: _plain("day"),
+    exp.DayOfWeekIso: _plain("weekday"),
+    exp.Hour: _plain("hour"),
+    exp.Extract: _extract,
+    exp.Anonymous: _anonymous,
+}

@@ -1,0 +1,126 @@
+"""What a SELECT lists and what it groups by: items with their names, and keys given in any of five ways."""
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from noisette.errors import InputError
+from noisette.query.canonical import normal
+from noisette.query.expression import Expression
+from noisette.query.sql.constants import number
+from noisette.query.sql.expression import expression
+from noisette.query.sql.names import Scope, find, matches
+from noisette.query.sql.result import has_aggregate, is_aggregate
+from noisette.query.tree import expression_text
+
+__all__ = ["Item", "distinct", "items_of", "keys_of", "names_of"]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing a SELECT lists; `alias` is the name it is given, if any."""
+
+    node: exp.Expr
+    alias: str | None = None
+
+
+def items_of(select: exp.Select) -> list[Item]:
+    """What a SELECT lists."""
+    found = [Item(n.this, n.alias) if isinstance(n, exp.Alias) else Item(n) for n in select.expressions]
+    if not found:
+        raise InputError("SELECT lists nothing: write SELECT COUNT(*) FROM ....")
+    return found
+
+
+def keys_of(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Expression, ...]:
+    """The keys, each once: columns, expressions, aliases, positions or ALL after GROUP BY, or all items of DISTINCT."""
+    group = select.args.get("group")
+    if select.args.get("distinct"):
+        if group or any(has_aggregate(item.node) for item in items):
+            raise InputError("DISTINCT stands alone: leave it out where there is GROUP BY or an aggregate.")
+        return distinct([expression(item.node, scope) for item in items])
+    if group is None:
+        return ()
+    plain = [item.node for item in items if not has_aggregate(item.node) and item.node.find(exp.Column)]
+    nodes = plain if group.args.get("all") else [_meant(node, items, scope) for node in group.expressions]
+    if any(has_aggregate(node) for node in nodes):
+        raise InputError("Groups are made of columns, not of aggregates: leave the aggregate out of GROUP BY.")
+    if any(not node.find(exp.Column) for node in nodes):
+        raise InputError("A constant makes no groups: write GROUP BY with the name of a column.")
+    return distinct([expression(node, scope) for node in nodes])
+
+
+def _meant(node: exp.Expr, items: list[Item], scope: Scope) -> exp.Expr:
+    """What a key of GROUP BY means: a position and an alias stand for what is selected there."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = number(node.this)
+        if not isinstance(place, int) or not 1 <= place <= len(items):
+            raise InputError(f"GROUP BY counts what is selected: write a number from 1 to {len(items)}, or a name.")
+        return items[place - 1].node
+    if isinstance(node, exp.Column) and not node.args.get("table") and not matches(node, scope):
+        named = [item.node for item in items if item.alias and item.alias.casefold() == node.name.casefold()]
+        return named[0] if len(named) == 1 else node
+    return node
+
+
+def distinct(keys: list[Expression]) -> tuple[Expression, ...]:
+    """Each expression once, in the order of the first."""
+    found: dict[str, Expression] = {}
+    for key in keys:
+        found.setdefault(expression_text(normal(key)), key)
+    return tuple(found.values())
+
+
+def names_of(items: list[Item], scope: Scope) -> list[str]:
+    """The names of the outputs: the alias, the column, or the function and its column; repeats are numbered."""
+    taken: set[str] = set()
+    names = []
+    for place, item in enumerate(items, 1):
+        wanted = item.alias or _name(item.node, scope) or f"column_{place}"
+        name, again = wanted, 2
+        while name.casefold() in taken:
+            name, again = f"{wanted}_{again}", again + 1
+        taken.add(name.casefold())
+        names.append(name)
+    return names
+
+
+def _name(node: exp.Expr, scope: Scope) -> str | None:
+    if isinstance(node, exp.Column):
+        return find(node, scope).partition(".")[2]
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
+        return "count"
+    if isinstance(node, exp.Filter | exp.Round):
+        return _name(node.this, scope)
+    if not is_aggregate(node) and not isinstance(node, exp.Func):
+        return None
+    columns = {each.name for each in node.find_all(exp.Column)}
+    function = _FUNCTIONS.get(node.key, node.key) if not isinstance(node, exp.Anonymous) else str(node.this).lower()
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
+        function = "count_distinct"
+    simple = len(columns) == 1 and isinstance(_argument(node), exp.Column)
+    return f"{function}_{columns.pop()}" if simple else function
+
+
+_FUNCTIONS = {
+    "variancepop": "variance",
+    "stddevpop": "stddev",
+    "stddevsamp": "stddev",
+    "percentilecont": "quantile",
+    "percentiledisc": "quantile",
+    "withingroup": "quantile",
+    "countif": "count_if",
+    "dayofweekiso": "isodow",
+    "dayofmonth": "day",
+}
+
+
+def _argument(node: exp.Expr) -> exp.Expr | None:
+    """The first thing an aggregate or function is of."""
+    if isinstance(node, exp.Anonymous):
+        return next((each for each in node.expressions if isinstance(each, exp.Column)), None)
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Distinct):
+        return next(iter(node.this.expressions), None)
+    if isinstance(node, exp.WithinGroup):
+        return node.find(exp.Column)
+    return node.this if isinstance(node.this, exp.Expr) else None

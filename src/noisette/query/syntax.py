@@ -1,0 +1,120 @@
+"""Small parts of a query for the engine, as syntax trees: constants, conditions, clamping, rounding to a grid.
+
+Each part is one operand as it stands: whatever could bind to its neighbours is in parentheses. Parts are copied when
+they are put together, so one part can be used twice.
+"""
+
+import datetime
+from collections.abc import Sequence
+from fractions import Fraction
+
+from sqlglot import exp
+
+from noisette.query.kind import Value
+
+__all__ = [
+    "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "is_null", "number", "positive_zero",
+    "scaled", "snapped", "try_cast",
+]  # fmt: skip
+
+
+def column(name: str) -> exp.Column:
+    """A column by its name, quoted."""
+    return exp.column(exp.to_identifier(name, quoted=True))
+
+
+def constant(value: Value) -> exp.Expr:
+    """A value as the engine reads it: Fractions as the nearest DOUBLE, integers as integers."""
+    match value:
+        case None:
+            return exp.null()
+        case bool():
+            return exp.true() if value else exp.false()
+        case int():
+            return number(value)
+        case Fraction():
+            return number(float(value))
+        case str():
+            return exp.Literal.string(value)
+        case datetime.datetime():
+            return exp.cast(exp.Literal.string(value.isoformat(sep=" ")), "TIMESTAMP")
+        case datetime.date():
+            return exp.cast(exp.Literal.string(value.isoformat()), "DATE")
+
+
+def number(value: int | float) -> exp.Expr:
+    """An integer, or a float with as many digits as it takes; the exponent makes it a DOUBLE, not a DECIMAL."""
+    digits = repr(abs(value))
+    if isinstance(value, float) and "e" not in digits:
+        digits += "e0"
+    literal = exp.Literal.number(digits)
+    return exp.Paren(this=exp.Neg(this=literal)) if value < 0 else literal
+
+
+def binary(node: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """Two expressions and what is between them, in parentheses; both are copied."""
+    return exp.Paren(this=node(this=left.copy(), expression=right.copy()))
+
+
+def any_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    """One of these conditions holds."""
+    return chain(exp.Or, conditions)
+
+
+def chain(node: type[exp.Binary], parts: Sequence[exp.Expr]) -> exp.Expr:
+    """Any number of expressions with the same word between them."""
+    made = parts[0].copy()
+    for part in parts[1:]:
+        made = node(this=made, expression=part.copy())
+    return exp.Paren(this=made)
+
+
+def is_null(sql: exp.Expr) -> exp.Expr:
+    """Whether it is NULL."""
+    return binary(exp.Is, sql, exp.null())
+
+
+def choose(*branches: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
+    """The value of the first condition that holds."""
+    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in branches]
+    return exp.Case(ifs=ifs, default=otherwise.copy())
+
+
+def clamped(
+    sql: exp.Expr,
+    low: exp.Expr | None,
+    high: exp.Expr | None,
+    inside: exp.Expr,
+    *first: tuple[exp.Expr, exp.Expr],
+) -> exp.Expr:
+    """`inside`, or the bound that the value is beyond; of NULL, what `inside` makes of it."""
+    branches = list(first)
+    if low is not None:
+        branches.append((exp.LT(this=sql.copy(), expression=low), low))
+    if high is not None:
+        branches.append((exp.GT(this=sql.copy(), expression=high), high))
+    return choose(*branches, otherwise=inside) if branches else inside
+
+
+def snapped(sql: exp.Expr, grid: Fraction) -> exp.Expr:
+    """The double nearest to the multiple of the grid that is nearest to a double."""
+    return positive_zero(scaled(exp.Round(this=scaled(sql, 1 / grid)), grid))
+
+
+def scaled(sql: exp.Expr, by: Fraction) -> exp.Expr:
+    """A double times a fraction, rounded at most twice: once if the product with the numerator is exact."""
+    if by.numerator != 1:
+        sql = binary(exp.Mul, sql, number(float(by.numerator)))
+    if by.denominator != 1:
+        sql = binary(exp.Div, sql, number(float(by.denominator)))
+    return sql
+
+
+def positive_zero(sql: exp.Expr) -> exp.Expr:
+    """-0.0 becomes 0.0, nothing else changes."""
+    return binary(exp.Add, sql, number(0.0))
+
+
+def try_cast(sql: exp.Expr, to: str) -> exp.Expr:
+    """The same value as another type, or NULL where that cannot be: a cast that does not fail."""
+    return exp.TryCast(this=sql.copy(), to=exp.DataType.build(to, dialect="duckdb"))

@@ -1,0 +1,83 @@
+"""Check a release's claim from its record alone: build its mechanisms again, add up what they promise, compare."""
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any
+
+from noisette.errors import InputError, PrivacyError
+from noisette.mechanisms import Gaussian, Geometric, Keep, Quantile, Threshold
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.releases.record import FORMAT
+
+__all__ = ["check"]
+
+_MECHANISMS: dict[str, Any] = {m.__name__: m for m in (Gaussian, Geometric, Keep, Quantile, Threshold)}
+
+
+def check(record: str) -> Guarantee:
+    """What the mechanisms of a record promise together; raise PrivacyError if it claims more.
+
+    It takes the sensitivities from the record: those follow from the question and the owner's limits.
+    """
+    read = _read(record)
+    neighbours = Neighbours(read["neighbours"])
+    total = reduce(add, [_promised(part, neighbours) for part in read["mechanisms"]]).under(neighbours)
+    if not _kept(total, read["guarantee"], neighbours):
+        raise PrivacyError("The record claims more than its mechanisms promise: do not rely on it.")
+    return total
+
+
+def _read(record: str) -> dict[str, Any]:
+    try:
+        read = json.loads(record)
+        known = read["format"] == FORMAT and {"mechanisms", "guarantee", "neighbours"} <= set(read)
+    except (ValueError, KeyError, TypeError):
+        known = False
+    if not known or not read["mechanisms"]:
+        raise InputError("This is not the record of a release: give the text that to_json wrote.")
+    return dict(read)
+
+
+def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
+    """The guarantee of one mechanism."""
+    kind = _MECHANISMS.get(part["mechanism"])
+    if kind is None:
+        raise InputError(f"No mechanism here is called {part['mechanism']}: check the record with a newer version.")
+    mechanism = _built(kind, part["parameters"])
+    if kind in (Keep, Threshold):
+        return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
+    reach = part["sensitivity"]
+    l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
+    distance = Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=neighbours)
+    return mechanism.guarantee(distance)  # type: ignore[no-any-return]
+
+
+def _built(kind: Any, parameters: Mapping[str, str]) -> Any:
+    """The mechanism itself: a record says all of its parameters, as texts."""
+    return kind(**{name: _parameter(name, text) for name, text in parameters.items()})
+
+
+def _parameter(name: str, text: str) -> Any:
+    if text == "None":
+        return None
+    if name == "neighbours":
+        return Neighbours(text)
+    if name == "noise":
+        return text
+    return int(text) if name in ("cells", "groups", "rows", "threshold") else Fraction(text)
+
+
+def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) -> bool:
+    match claim["kind"]:
+        case "Pure":
+            return total <= Pure(Fraction(claim["epsilon"]), neighbours=neighbours)
+        case "Approx":
+            return total <= Approx(Fraction(claim["epsilon"]), Fraction(claim["delta"]), neighbours=neighbours)
+        case "ZCDP":
+            return total <= ZCDP(Fraction(claim["rho"]), neighbours=neighbours)
+        case _:
+            return isinstance(total, Profile) and all(total.epsilon(d) <= e for d, e in claim["at"].items())

@@ -1,0 +1,71 @@
+"""Guarantees in symbols, for people: promises rounded up, what is left rounded down."""
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+
+from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Promise, Pure
+
+__all__ = ["left", "percent", "promise", "rounded", "spent"]
+
+_DIGITS, _HIDDEN = 6, Fraction(1, 10**7)
+
+
+def rounded(number: Fraction | float, *, up: bool, digits: int = _DIGITS) -> str:
+    """A number with six digits, rounded up or down; less than a ten-millionth of it is not shown.
+
+    >>> rounded(Fraction(1, 3), up=True), rounded(Fraction(1, 3), up=False)
+    ('0.333334', '0.333333')
+    >>> rounded(2000, up=True), rounded(1e-6, up=True), rounded(Fraction(10**10 + 1, 10**10), up=True)
+    ('2,000', '1e-6', '1')
+    """
+    given = Fraction(str(number)) if isinstance(number, float) else Fraction(number)
+    exact = given * (1 - _HIDDEN if up else 1 + _HIDDEN)
+    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
+    short = context.divide(Decimal(exact.numerator), Decimal(exact.denominator)).normalize()
+    return f"{short:,f}" if not short or -4 <= short.adjusted() < 12 else f"{short:e}"
+
+
+def promise(guarantee: Guarantee) -> str:
+    """A guarantee in symbols.
+
+    >>> promise(Approx("0.5", "1e-6")), promise(ZCDP("0.1"))
+    ('ε = 0.5, δ = 1e-6', 'ρ = 0.1 (zero-concentrated)')
+    """
+    match guarantee:
+        case Pure(eps):
+            return f"ε = {rounded(eps, up=True)}"
+        case Approx(eps, delta):
+            return f"ε = {rounded(eps, up=True)}, δ = {rounded(delta, up=True, digits=3)}"
+        case ZCDP(rho):
+            return f"ρ = {rounded(rho, up=True)} (zero-concentrated)"
+        case Profile():
+            return f"ε = {rounded(guarantee.epsilon('1e-6'), up=True)} at δ = 1e-6"
+
+
+def spent(guarantee: Guarantee) -> str:
+    """What is spent: of an Approx budget its epsilon, since its delta stands for all of it from the start.
+
+    >>> spent(Approx(1, "1e-6")), spent(Pure(1))
+    ('ε = 1', 'ε = 1')
+    """
+    return f"ε = {rounded(guarantee.eps, up=True)}" if isinstance(guarantee, Approx) else promise(guarantee)
+
+
+def left(guarantee: Promise) -> str:
+    """What the next question may cost, rounded down.
+
+    >>> left(Approx("1/3", "1e-8")), left(Pure("0.5"))
+    ('ε = 0.333333', 'ε = 0.5')
+    """
+    if isinstance(guarantee, ZCDP):
+        return f"ρ = {rounded(guarantee.rho, up=False)} (zero-concentrated)"
+    return f"ε = {rounded(guarantee.eps, up=False)}"
+
+
+def percent(level: float) -> str:
+    """A level as a percentage.
+
+    >>> percent(0.95), percent(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:.6g}%"

@@ -1,0 +1,121 @@
+"""A release: numbers with error bars, what they promise to whom, and a record with which the claim can be checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from noisette import __version__
+from noisette.errors import InputError
+from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.releases.column import Column
+from noisette.releases.figures import left, percent, promise
+from noisette.releases.record import as_json, stated
+from noisette.releases.show import as_html, as_text
+from noisette.releases.statement import statement
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """A table of noised numbers.
+
+    `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
+    whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim.
+    """
+
+    columns: tuple[Column, ...]
+    level: float
+    guarantee: Guarantee
+    unit: str
+    spent: Promise
+    left: Promise
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else 0
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(f"The answer has no column {name}: it has {', '.join(c.name for c in self.columns)}.")
+
+    # Tables
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """An Arrow table; a number x comes with x_low and x_high."""
+        import pyarrow
+
+        arrays: dict[str, Any] = {}
+        for column in self.columns:
+            arrays[column.name] = column.values
+            if column.measured:
+                arrays[f"{column.name}_low"] = pyarrow.array(column.low)
+                arrays[f"{column.name}_high"] = pyarrow.array(column.high)
+        return pyarrow.table(arrays)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """A Polars frame; needs Polars."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return found
+
+    # For people
+
+    @property
+    def statement(self) -> str:
+        """What is promised to whom, in a paragraph."""
+        return statement(self.guarantee, self.spent, unit=self.unit, level=self.level)
+
+    def to_json(self) -> str:
+        """The machine-readable record: the numbers and everything needed to check the claim (`releases.check`)."""
+        parts = {
+            **self.record,
+            "version": __version__,
+            "secure": True,  # no generator but the system's can make a release
+            "guarantee": stated(self.guarantee),
+            "neighbours": str(self.guarantee.neighbours or Neighbours.ADD_REMOVE),
+            "unit": self.unit,
+            "level": self.level,
+            "spent": stated(self.spent),
+            "rows": self.rows(),
+        }
+        return as_json(parts)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw the numbers with their error bars; needs the extra `plot`."""
+        from noisette.plot.bars import bars
+
+        keys = zip(*(column.values.to_pylist() for column in self.columns if not column.measured), strict=True)
+        labels = [", ".join("NULL" if part is None else str(part) for part in key) for key in keys] or [""] * len(self)
+        numbers = {c.name: (c.values.to_numpy(zero_copy_only=False), c.low, c.high) for c in self.columns if c.measured}
+        return bars(labels, numbers, note=f"{promise(self.guarantee)} · {percent(self.level)} error bars", path=path)
+
+    def _footer(self) -> str:
+        return f"{promise(self.guarantee)} · {percent(self.level)} error bars · left: {left(self.left)}"
+
+    def __repr__(self) -> str:
+        return "\n".join([*as_text(self.columns), self._footer()])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.columns, self._footer())

@@ -1,0 +1,229 @@
+"""Designs keep their promise, choose the better noise, and share what questions have in common."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from tests.query.tables import SCHEMA
+
+from noisette.errors import InputError
+from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
+from noisette.privacy import ZCDP, Approx, Neighbours, Pure
+from noisette.query.design import Design
+from noisette.query.kind import Kind
+from noisette.query.measure import sensitivity
+from noisette.query.question import Queries
+from noisette.query.schema import Column, Limits
+from noisette.query.sql import parse
+
+PURE, APPROX, CONCENTRATED = Pure(1), Approx(1, "1e-6"), ZCDP("0.1")
+LIMITS = [
+    Limits(rows=1),
+    Limits(rows=7),
+    Limits(groups=3, rows_per_group=2),
+    Limits(rows=5, groups=40, rows_per_group=1),
+]
+KNOWN = [
+    "SELECT count(*) FROM visits",
+    "SELECT ward, count(*), count(distinct patient_id) FROM visits GROUP BY ward",
+    "SELECT ward, sum(cost), avg(age), stddev(change) FROM visits WHERE smoker GROUP BY ward",
+    "SELECT ward, smoker, count(cost), count(distinct age), avg(cost) FROM visits GROUP BY ward, smoker",
+    "SELECT floor, sum(age) FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT sum(value), count(*) FROM visits JOIN labs USING (patient_id)",
+    "SELECT avg(least(n, 9)) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) AS s",
+    "SELECT hour, count(*) FROM events GROUP BY hour",
+    "SELECT ward, median(age) FROM visits GROUP BY ward",
+    "SELECT quantile(cost, 0.9), avg(cost), max(age) FROM visits",
+]
+UNKNOWN = [
+    "SELECT entered, count(*) FROM visits GROUP BY entered",
+    "SELECT entered, count(distinct patient_id), sum(cost) FROM visits GROUP BY entered",
+    "SELECT DISTINCT entered FROM visits",
+    "SELECT entered, ward, avg(age) FROM visits GROUP BY entered, ward",
+]
+
+
+def limited(limits):
+    """The schema with other limits for all persons."""
+    return {name: replace(table, limits=limits) if table.unit else table for name, table in SCHEMA.items()}
+
+
+def offered(*texts, spend, neighbours=Neighbours.ADD_REMOVE, schema=SCHEMA):
+    return Queries(tuple(parse(text, schema) for text in texts)).offer(schema, spend, neighbours, 0.95)
+
+
+def designed(*texts, **options) -> Design:
+    return offered(*texts, **options).design
+
+
+# The promise is kept
+
+CASES = [(text, spend) for text in KNOWN for spend in (PURE, APPROX, CONCENTRATED)]
+CASES += [(text, APPROX) for text in UNKNOWN]
+
+
+@pytest.mark.parametrize("neighbours", Neighbours, ids=str)
+@pytest.mark.parametrize("limits", [LIMITS[2], *(pytest.param(one, marks=pytest.mark.slow) for one in LIMITS)], ids=str)
+@pytest.mark.parametrize(("text", "spend"), CASES)
+def test_the_guarantee_is_within_the_promise(text, spend, limits, neighbours):
+    design = designed(text, spend=spend, neighbours=neighbours, schema=limited(limits))
+    assert design.guarantee.neighbours is neighbours
+    assert design.guarantee <= spend
+
+
+@pytest.mark.parametrize("spend", [Pure("0.01"), Pure(20), Approx(5, "1e-9"), Approx("1/50", "1e-3"), ZCDP(3)], ids=str)
+@pytest.mark.parametrize("neighbours", Neighbours, ids=str)
+def test_a_batch_keeps_one_promise(spend, neighbours):
+    texts = [*KNOWN[:7], *(UNKNOWN if isinstance(spend, Approx) else [])]
+    design = designed(*texts, spend=spend, neighbours=neighbours, schema=limited(LIMITS[2]))
+    assert design.guarantee <= spend
+
+
+@pytest.mark.parametrize(("text", "spend"), [(KNOWN[2], PURE), (KNOWN[2], APPROX), (KNOWN[2], CONCENTRATED)])
+def test_little_is_left_over(text, spend):
+    """A promise smaller by a twentieth is broken: nothing is wasted. And so it is found if noise is too small."""
+    design = designed(text, spend=spend)
+    less = Fraction(19, 20)
+    smaller = ZCDP(spend.rho * less) if isinstance(spend, ZCDP) else replace_epsilon(spend, less)
+    assert not design.guarantee <= smaller
+
+
+def replace_epsilon(spend, factor):
+    return Pure(spend.eps * factor) if isinstance(spend, Pure) else Approx(spend.eps * factor, spend.delta0)
+
+
+@pytest.mark.parametrize("spend", [PURE, APPROX, CONCENTRATED], ids=str)
+def test_noise_of_four_fifths_breaks_the_promise(spend):
+    design = designed(KNOWN[2], spend=spend)
+    (task,) = design.tasks
+    costs = []
+    for (_, measure), mechanism in design.noise.items():
+        size = Fraction(4, 5)
+        weak = (
+            Gaussian(mechanism.sigma * size) if isinstance(mechanism, Gaussian) else Geometric(mechanism.scale * size)
+        )
+        costs.append(weak.guarantee(sensitivity(measure, task.part, Neighbours.ADD_REMOVE)))
+    total = costs[0]
+    for cost in costs[1:]:
+        total = total + cost
+    assert not total <= spend
+
+
+# Which noise
+
+
+def kinds(design):
+    return {type(mechanism) for mechanism in design.noise.values()}
+
+
+@pytest.mark.parametrize("spend", [APPROX, CONCENTRATED], ids=str)
+def test_gaussian_noise_where_a_unit_is_in_many_groups_and_laplace_where_it_is_in_few(spend):
+    text = "SELECT age, count(*) FROM visits GROUP BY age"
+    assert kinds(designed(text, spend=spend, schema=limited(Limits(groups=60, rows_per_group=1)))) == {Gaussian}
+    few = designed(text, spend=spend, schema=limited(Limits(rows=1)))
+    assert kinds(few) == {Gaussian if isinstance(spend, ZCDP) else Geometric}  # a rho always prefers Gaussian noise
+
+
+@pytest.mark.parametrize("text", KNOWN[:7])
+def test_a_pure_promise_has_laplace_noise(text):
+    design = designed(text, spend=PURE, schema=limited(Limits(groups=60, rows_per_group=1)))
+    assert kinds(design) == {Geometric}
+    assert "pure" in design.why.lower()
+
+
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
+def test_the_noise_that_errs_less_is_chosen(limits):
+    both = [designed(KNOWN[3], spend=spend, schema=limited(limits)) for spend in (PURE, APPROX)]
+    errors = [max(mechanism.variance() for mechanism in design.noise.values()) for design in both]
+    assert errors[1] <= errors[0] * (1 + 1e-9)
+
+
+# Batches
+
+
+def test_a_question_asked_twice_is_measured_once_with_the_same_error():
+    text = "SELECT ward, count(*) AS n FROM visits GROUP BY ward"
+    other = "SELECT ward, count(*) AS m FROM visits GROUP BY ward ORDER BY m"
+    once, twice = offered(text, spend=PURE), offered(text, other, spend=PURE)
+    assert once.design.noise == twice.design.noise
+    assert [column.half_width for columns in twice.expected() for column in columns] == [
+        once.expected()[0][0].half_width
+    ] * 2
+
+
+def test_a_batch_shares_measures():
+    """COUNT(x) is part of AVG(x), and a mean asked twice is one."""
+    texts = ("SELECT ward, avg(cost) FROM visits GROUP BY ward", "SELECT ward, count(cost) FROM visits GROUP BY ward")
+    design = designed(*texts, spend=PURE)
+    assert len(design.tasks) == 1
+    assert sorted(measure.what for _, measure in design.noise) == ["count", "sum"]
+
+
+def test_different_rows_are_different_tasks():
+    texts = ("SELECT count(*) FROM visits WHERE age > 1", "SELECT count(*) FROM visits")
+    design = designed(*texts, spend=PURE)
+    assert len(design.tasks) == len(design.noise) == 2
+    assert design.guarantee <= PURE
+    (alone,) = designed(texts[0], spend=PURE).noise.values()
+    assert all(mechanism.scale == 2 * alone.scale for mechanism in design.noise.values())
+
+
+def test_an_empty_batch_is_refused():
+    with pytest.raises(InputError, match="at least one"):
+        Queries(()).offer(SCHEMA, PURE, Neighbours.ADD_REMOVE, 0.95)
+
+
+# Unknown keys
+
+
+@pytest.mark.parametrize("spend", [PURE, CONCENTRATED, Approx(1, 0)], ids=str)
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_unknown_keys_need_a_delta(text, spend):
+    with pytest.raises(InputError, match="delta"):
+        designed(text, spend=spend)
+
+
+def test_only_keys_are_told_by_the_optimal_rule_and_counts_of_units_by_a_threshold():
+    schema = limited(Limits(rows=1))
+    assert [type(rule) for rule in designed(UNKNOWN[2], spend=APPROX, schema=schema).keys.values()] == [Keep]
+    assert [type(rule) for rule in designed(UNKNOWN[0], spend=APPROX, schema=schema).keys.values()] == [Threshold]
+
+
+def test_a_task_that_only_asks_for_keys_has_all_of_delta():
+    design = designed(UNKNOWN[2], spend=APPROX)
+    assert design.guarantee <= APPROX
+    assert not design.guarantee <= Approx(1, "5e-7")
+
+
+# Refusals come before any noise
+
+
+@pytest.mark.parametrize(
+    ("limits", "text", "word"),
+    [
+        (Limits(), KNOWN[0], "rows"),
+        (Limits(rows_per_group=1), KNOWN[1], "groups"),
+        (Limits(groups=3), KNOWN[1], "rows"),
+        (Limits(groups=3), KNOWN[0], "rows"),
+    ],
+)
+def test_limits_that_say_too_little_are_refused(limits, text, word):
+    with pytest.raises(InputError, match=word):
+        designed(text, spend=PURE, schema=limited(limits))
+
+
+def test_sums_need_bounds():
+    weight = Column("weight", Kind("real"))
+    visits = replace(SCHEMA["visits"], columns=(*SCHEMA["visits"].columns, weight))
+    schema = {**SCHEMA, "visits": visits}
+    for function in ("sum", "avg", "variance", "median"):
+        with pytest.raises(InputError, match="bounds"):
+            designed(f"SELECT {function}(weight) FROM visits", spend=PURE, schema=schema)
+    assert designed("SELECT count(weight) FROM visits", spend=PURE, schema=schema)
+
+
+def test_all_parts_are_recorded():
+    for (texts, spend), neighbours in product([(KNOWN[:4], PURE), (UNKNOWN[:2], APPROX)], Neighbours):
+        design = designed(*texts, spend=spend, neighbours=neighbours)
+        assert len(design.parts(neighbours)) == len(design.noise) + len(design.quantiles) + len(design.keys)

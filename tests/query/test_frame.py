@@ -1,0 +1,130 @@
+"""Frames and SQL say the same in the same plan."""
+
+import pytest
+from tests.query.tables import SCHEMA
+
+from noisette.errors import InputError
+from noisette.query.canonical import canonical
+from noisette.query.frame import frame
+from noisette.query.sql import parse
+
+
+class Curator:
+    def ask(self, question, *, spend):
+        return question, spend
+
+    def explain(self, question, **options):
+        return question, options
+
+
+visits, labs, wards = (frame(SCHEMA, name) for name in ("visits", "labs", "wards"))
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("SELECT COUNT(*) FROM visits", visits.count()),
+        ("SELECT SUM(cost) FROM visits WHERE age >= 18", visits.where("age >= 18").sum("cost")),
+        ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", visits.group_by("ward").count()),
+        ("SELECT ward, AVG(age) FROM visits GROUP BY ward", visits.group_by("ward").mean("age")),
+        ("SELECT ward, MEDIAN(age) FROM visits GROUP BY ward", visits.group_by("ward").median("age")),
+        ("SELECT QUANTILE(age, 0.9) FROM visits", visits.quantile("age", 0.9)),
+        (
+            "SELECT ward, FLOOR(age / 10) * 10 AS decade, COUNT(*) FROM visits GROUP BY ALL",
+            visits.group_by("ward", decade="FLOOR(age/10)*10").count(),
+        ),
+        (
+            "SELECT ward, COUNT(*) AS n, AVG(age) AS mean_age FROM visits WHERE smoker AND age > 17 GROUP BY ward "
+            "HAVING n > 100 ORDER BY n DESC, ward LIMIT 10",
+            visits.where("age > 17")
+            .where("smoker")
+            .group_by("ward")
+            .agg(n="COUNT(*)", mean_age="AVG(age)")
+            .having("n > 100")
+            .order_by("n DESC", "ward")
+            .limit(10),
+        ),
+        (
+            "SELECT floor, COUNT(*) FROM visits LEFT JOIN wards USING (ward) GROUP BY floor",
+            visits.join(wards, on="ward", how="left").group_by("floor").count(),
+        ),
+        (
+            "SELECT SUM(value) FROM visits JOIN labs ON visits.patient_id = labs.patient_id WHERE age < value",
+            visits.join(labs, on={"patient_id": "patient_id"}).where("age < value").sum("value"),
+        ),
+        (
+            "SELECT SUM(a.age) FROM visits a JOIN visits b USING (patient_id) WHERE a.ward <> b.ward",
+            visits.join(visits, on=["patient_id"]).where("visits.ward <> visits_2.ward").sum("visits.age"),
+        ),
+        (
+            "SELECT AVG(double) FROM (SELECT age * 2 AS double, smoker FROM visits) s WHERE smoker",
+            visits.select("smoker", double="2 * age").where("smoker").mean("double"),
+        ),
+        (
+            "SELECT AVG(n) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY 1 HAVING COUNT(*) < 9) s",
+            visits.per_unit(n="COUNT(*)").where("n < 9").mean("n"),
+        ),
+        (
+            "SELECT ward, SUM(most) FROM (SELECT patient_id, ward, MAX(age) AS most FROM visits "
+            "GROUP BY ALL) GROUP BY ward",
+            visits.per_unit("ward", most="MAX(age)").group_by("ward").sum("most"),
+        ),
+        (
+            "SELECT COUNT(*) FROM visits JOIN (SELECT patient_id, SUM(value) AS total FROM labs GROUP BY patient_id) s "
+            "USING (patient_id) WHERE total > 5",
+            visits.join(labs.per_unit(total="SUM(value)"), on="patient_id").where("total > 5").count(),
+        ),
+        ("SELECT DISTINCT ward FROM visits", visits.group_by("ward").agg()),
+    ],
+)
+def test_the_same_plan(text, asked):
+    assert canonical(parse(text, SCHEMA)) == canonical(asked.query)
+
+
+def test_frames_do_not_change():
+    before = visits.relation
+    visits.where("age > 3").group_by("ward").count()
+    assert visits.relation == before
+
+
+def test_questions_go_to_the_curator():
+    asked = frame(SCHEMA, "visits", curator=Curator()).where("age > 3").count()
+    assert asked.release(spend="1/10") == (asked.query, "1/10")
+    assert asked.explain(error=50) == (asked.query, {"error": 50})
+    with pytest.raises(InputError, match="no curator"):
+        visits.count().release(spend=1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: visits.group_by("ward").where("age > 3"),
+        lambda: visits.group_by("ward").group_by("age"),
+        lambda: visits.group_by("patient_id").count(),
+        lambda: visits.where("age"),
+        lambda: visits.where("COUNT(*) > 3"),
+        lambda: visits.where(3),
+        lambda: visits.select("sesame"),
+        lambda: visits.select("COUNT(*)"),
+        lambda: visits.join(labs, on="ward"),
+        lambda: visits.join(labs, on={"age": "value"}),
+        lambda: visits.join(wards, on="ward", how="right"),
+        lambda: visits.join(wards, on="LOWER(ward)"),
+        lambda: visits.join(frame({}, "wards"), on="ward"),
+        lambda: wards.count(),
+        lambda: wards.per_unit(n="COUNT(*)"),
+        lambda: visits.per_unit(n="MEDIAN(age)"),
+        lambda: visits.agg(n="age"),
+        lambda: visits.agg(),
+        lambda: visits.quantile("age", 2),
+        lambda: visits.count().limit(0),
+        lambda: visits.count().limit(-1),
+        lambda: visits.count().order_by("age"),
+        lambda: visits.count().having("count"),
+        lambda: frame(SCHEMA, "sesame").count(),
+    ],
+)
+def test_refused(ask):
+    with pytest.raises(InputError) as refused:
+        ask()
+    assert str(refused.value).endswith(".")

@@ -1,0 +1,109 @@
+"""A text, its plan and the plan's canonical form mean the same rows to the engine."""
+
+import duckdb
+import pytest
+from tests.query.tables import SCHEMA
+
+from noisette.query.canonical import canonical
+from noisette.query.compile import relation_sql, text_of
+from noisette.query.sql import parse
+
+TABLES = {
+    "visits": """
+        SELECT 'p' || (i % 60) AS patient_id,
+            ['A', 'B', 'C', NULL][1 + i % 4] AS ward,
+            CASE WHEN i % 7 > 0 THEN (i * 37) % 121 END::INTEGER AS Age,
+            CASE WHEN i % 11 > 0 THEN ((i * 7919) % 100000) / 100 END::DOUBLE AS cost,
+            ((i * 13) % 21 - 10)::INTEGER AS change,
+            [TRUE, FALSE, NULL][1 + i % 3] AS smoker,
+            CASE WHEN i % 5 > 0 THEN DATE '2020-01-01' + (i * 3)::INTEGER END AS visited,
+            TIMESTAMP '2020-01-01 12:00:00' + INTERVAL (i * 5) HOUR AS entered
+        FROM range(400) t(i)""",
+    "labs": "SELECT 'p' || (i % 50) AS patient_id, ((i * 17) % 51)::INTEGER AS value FROM range(150) t(i)",
+    "wards": "SELECT * FROM (VALUES ('A', 1), ('B', NULL)) t(ward, floor)",
+    "events": "SELECT (i % 24)::INTEGER AS hour FROM range(100) t(i)",
+}
+
+CONDITIONS = """
+age > 18
+NOT age > 18
+NOT (age > 18 OR smoker)
+NOT (age BETWEEN 20 AND 90) OR ward IS NULL
+age NOT BETWEEN 20 AND 90
+ward IN ('A', 'C')
+ward NOT IN ('A')
+NOT (ward IN ('A', 'B') AND smoker)
+ward <> 'A' AND ward <> 'B'
+ward LIKE 'A%' OR ward NOT LIKE '%B'
+smoker
+NOT smoker
+smoker IS TRUE
+smoker IS NOT TRUE
+smoker IS FALSE
+smoker IS NOT FALSE
+smoker IS NULL
+age + change > cost / 10 - 1
+-change > 3
+ABS(change) > 3 AND change < 0
+change * 2 + 1 = -5
+LEAST(change, 3) = 3
+FLOOR(change / 4.0) = -2
+CEIL(change / 4.0) = -2
+age // 10 = 3
+CASE WHEN age > 50 THEN change WHEN smoker THEN 1 END > 0
+CASE ward WHEN 'A' THEN 1 WHEN 'B' THEN 2 ELSE 3 END >= 2
+IF(smoker, 1, 0) = 0
+COALESCE(age, 50) > 40
+IFNULL(ward, 'B') = 'B'
+NULLIF(ward, 'A') = 'B'
+NULLIF(ward, 'A') IS NULL
+LOWER(ward) = 'a' OR UPPER(TRIM(ward)) = 'B'
+visited >= '2020-06-01'
+visited BETWEEN DATE '2020-06-01' AND '2021-06-01'
+entered < '2020-02-01'
+entered < TIMESTAMP '2020-01-15 13:30:00'
+YEAR(visited) = 2021 AND MONTH(visited) < 5
+EXTRACT(quarter FROM visited) = 2
+DATE_PART('day', visited) = 1 OR EXTRACT(isodow FROM visited) = 7
+HOUR(entered) > 12
+age::DOUBLE / 2 > 30.25
+cost > 1e2 AND cost <= 500.5
+age > 18 AND smoker OR ward = 'A' AND NOT change > 0
+"""
+
+TEXTS = [f"SELECT COUNT(*) FROM visits WHERE {line}" for line in CONDITIONS.strip().splitlines()] + [
+    "SELECT COUNT(*) FROM visits JOIN labs USING (patient_id) WHERE value > age",
+    "SELECT COUNT(*) FROM visits v LEFT JOIN wards w ON w.ward = v.ward WHERE w.floor IS NULL",
+    "SELECT COUNT(*) FROM visits v LEFT JOIN (SELECT ward, COALESCE(floor, 0) AS f "
+    "FROM wards) w USING (ward) WHERE f IS NULL",
+    "SELECT COUNT(*) FROM visits a JOIN visits b USING (patient_id) WHERE a.age < b.age AND a.ward = b.ward",
+    "SELECT COUNT(*) FROM (SELECT patient_id, COUNT(*) AS n FROM visits GROUP BY patient_id) s WHERE n > 6",
+    "SELECT COUNT(*) FROM (SELECT patient_id, ward, MAX(age) - MIN(age) AS r FROM visits "
+    "GROUP BY ALL HAVING COUNT(*) > 1) s WHERE r > 9",
+    "SELECT COUNT(*) FROM (SELECT DISTINCT patient_id, ward FROM visits) s",
+    "SELECT COUNT(*) FROM (SELECT patient_id, COUNT(*) FILTER (WHERE smoker) AS n, SUM(change) AS s "
+    "FROM visits GROUP BY 1) WHERE n > 1 AND s < 0",
+    "WITH a AS (SELECT patient_id AS p, AVG(age) AS m FROM visits GROUP BY p) SELECT COUNT(*) "
+    "FROM a JOIN labs ON p = patient_id WHERE m > value",
+    "WITH a AS (SELECT * FROM visits WHERE smoker), b AS (SELECT age * 2 AS x, ward FROM a) "
+    "SELECT COUNT(*) FROM b WHERE x > 50 AND ward = 'A'",
+    "SELECT COUNT(*) FROM events WHERE hour BETWEEN 3 AND 5",
+]
+
+
+@pytest.fixture(scope="module")
+def engine():
+    connection = duckdb.connect()
+    for name, rows in TABLES.items():
+        connection.execute(f"CREATE TABLE {name} AS {rows}")
+    return connection
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_same_rows(engine, text):
+    stored = {name: {row[0]: row[1] for row in engine.execute(f"DESCRIBE {name}").fetchall()} for name in TABLES}
+    (expected,) = engine.execute(text).fetchone()
+    for query in (parse(text, SCHEMA), canonical(parse(text, SCHEMA))):
+        rows = text_of(relation_sql(query.source, SCHEMA, stored))
+        assert engine.execute(f"SELECT COUNT(*) FROM ({rows}) t").fetchone() == (expected,)
+    assert expected > 0
