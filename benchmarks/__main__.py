@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import accounting, growth, imports, independence, noise, small
+from benchmarks import accounting, asking, growth, imports, independence, ledger, noise, small
 from benchmarks.harness import Bench, Section
 from benchmarks.peers import installed
 
@@ -20,6 +20,8 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "independence": independence.run,
     "accounting": accounting.run,
     "import": imports.run,
+    "asking": asking.run,
+    "ledger": ledger.run,
 }
 LATEST = Path(__file__).with_name("latest.json")
 

@@ -1,0 +1,7 @@
+"""The shell around the data: who may ask what, what it costs, and what was handed out."""
+
+from noisette.curator.curator import Curator
+from noisette.curator.opening import open
+from noisette.curator.policy import Policy
+
+__all__ = ["Curator", "Policy", "open"]

@@ -1,0 +1,210 @@
+"""The curator: holds the data, answers questions with noise, and never lets more be spent than the owner allows."""
+
+from fractions import Fraction
+from threading import Lock
+from typing import Any, TypeAlias, overload
+
+from noisette.curator.budget import Budget
+from noisette.curator.buying import bounds_query, keys_query, offered, with_bounds, with_keys
+from noisette.curator.explanation import Explanation, cheapest
+from noisette.curator.ledger import Ledger, Memory
+from noisette.curator.policy import Policy
+from noisette.errors import InputError, NoisetteError
+from noisette.exact.number import Number, fraction
+from noisette.exact.random import SYSTEM
+from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
+from noisette.privacy.neighbours import common
+from noisette.query.expected import SIZES
+from noisette.query.frame import Asked, Frame, frame
+from noisette.query.plan import Query
+from noisette.query.question import Offer, Queries, Question
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.query.sql import parse
+from noisette.releases import Release
+
+__all__ = ["Curator"]
+
+One: TypeAlias = str | Query | Asked | Question
+Spend: TypeAlias = Promise | Number
+
+
+class Curator:
+    """Answers questions about the tables it holds; `nz.open` makes one.
+
+    Every question is charged before the data is touched. The same question for the same spend gets the same answer
+    again, for free.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        schema: Schema,
+        ledger: Ledger | None = None,
+        analyst: str | None = None,
+    ) -> None:
+        self.policy, self.analyst = policy, analyst
+        self.ledger: Ledger = Memory(policy.budget) if ledger is None else ledger
+        self._source, self._schema = source, schema
+        self._secret = SYSTEM.bits(128).to_bytes(16, "big")
+        self._kept: dict[tuple[str, str], Any] = {}
+        self._lock = Lock()
+
+    @property
+    def schema(self) -> Schema:
+        """The tables as they are described."""
+        return self._schema
+
+    @property
+    def budget(self) -> Budget:
+        """What is spent and what is left."""
+        ledger = self.ledger
+        return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, self._allows)
+
+    def table(self, name: str) -> Frame:
+        """A table, to be asked in Python: where, group_by, count."""
+        return frame(self._schema, name, curator=self)
+
+    def sql(self, text: str, *, spend: Spend, level: float = 0.95) -> Release:
+        """Ask in SQL."""
+        return self.ask(text, spend=spend, level=level)
+
+    @overload
+    def ask(self, question: list[Any], *, spend: Spend, level: float = 0.95) -> list[Release]: ...
+    @overload
+    def ask(self, question: One, *, spend: Spend, level: float = 0.95) -> Release: ...
+    def ask(self, question: Any, *, spend: Spend, level: float = 0.95) -> Any:
+        """Answer a question, or several that are planned together, for what is to be spent."""
+        _level(level)
+        promise = self._promise(spend)
+        offer = self._offer(question, promise, level)
+        drawn = self._drawn(offer, promise)
+        answers = [self._release(offer, columns, level) for columns in offer.answers(drawn)]
+        return answers if _several(question) else answers[0]
+
+    def explain(
+        self,
+        question: Any,
+        *,
+        spend: Spend | None = None,
+        error: float | None = None,
+        rows: int | None = None,
+        delta: Number | None = None,
+        level: float = 0.95,
+    ) -> Explanation:
+        """The cost and the error to expect; with `error`, the epsilon for it. Reads nothing and spends nothing.
+
+        Some errors depend on how many rows a group has: name a number of `rows` to solve for those.
+        """
+        if (spend is None) == (error is None):
+            raise InputError("Say either what to spend or which error you can live with: spend=0.1 or error=50.")
+        _level(level)
+        sizes = SIZES if rows is None else (rows,)
+        if spend is not None:
+            return self._explained(question, self._promise(spend), level, sizes)
+        assert error is not None
+        share = None if delta is None else fraction(delta, "delta")
+
+        def width(promise: Promise) -> float:
+            return self._explained(question, promise, level, sizes).error
+
+        return self._explained(question, cheapest(width, error, share), level, sizes)
+
+    def bounds(self, column: str, *, spend: Spend) -> tuple[Fraction, Fraction]:
+        """Buy the bounds of a column whose policy says bounds = "private"; later questions use them."""
+        table, wanted = offered(self._schema, column, "bounds")
+        cells = self.ask(bounds_query(table, wanted), spend=spend)
+        low, high = (int(cells[name].values[0].as_py()) for name in ("low", "high"))
+        self._schema, found = with_bounds(self._schema, table, wanted, low, high)
+        return found
+
+    def keys(self, column: str, *, spend: Spend) -> list[Any]:
+        """Buy the keys of a column whose policy says keys = "private"; needs a delta. Later questions use them."""
+        table, wanted = offered(self._schema, column, "keys")
+        found: list[Any] = self.ask(keys_query(table, wanted), spend=spend).columns[0].values.to_pylist()
+        self._schema = with_keys(self._schema, table, wanted, found)
+        return found
+
+    # What the methods above share
+
+    def _allows(self, cost: Guarantee) -> bool:
+        return self.ledger.allows(cost, analyst=self.analyst)
+
+    def _promise(self, spend: Spend) -> Promise:
+        """What to spend as a promise above 0; a bare number is a pure epsilon."""
+        made = spend if isinstance(spend, Pure | Approx | ZCDP) else Pure(fraction(spend, "spend"))
+        common(made.neighbours, self.policy.neighbours)
+        if (made.rho if isinstance(made, ZCDP) else made.eps) <= 0:
+            raise InputError("Spend more than 0: an answer without any noise budget cannot be given.")
+        return made
+
+    def _offer(self, question: Any, spend: Promise, level: float) -> Offer:
+        return self._question(question).offer(self._schema, spend, self.policy.neighbours, level)
+
+    def _question(self, question: Any) -> Question:
+        """A question of any sort as a value."""
+        if _several(question):
+            return Queries(tuple(self._query(one) for one in question))
+        if isinstance(question, str | Query | Asked):
+            return Queries((self._query(question),))
+        if hasattr(question, "offer"):
+            return question  # type: ignore[no-any-return]
+        raise InputError("Ask in SQL, with a table's methods, or with a question such as Histogram('age').")
+
+    def _query(self, question: Any) -> Query:
+        if isinstance(question, str):
+            return parse(question, self._schema)
+        if isinstance(question, Asked):
+            return question.query
+        if isinstance(question, Query):
+            return question
+        raise InputError("Questions that are asked together must be SQL or made with a table's methods.")
+
+    def _drawn(self, offer: Offer, spend: Promise) -> Any:
+        """What was drawn for the same question and spend before, or else: charge, then draw."""
+        name = offer.text, repr(spend)
+        with self._lock:
+            if name not in self._kept:
+                self.ledger.charge(offer.text, offer.guarantee, offer.parts, analyst=self.analyst)
+                self._kept[name] = self._draw(offer)
+            return self._kept[name]
+
+    def _draw(self, offer: Offer) -> Any:
+        """Draw; an error that is not ours may quote data, so it ends here, with its own words."""
+        try:
+            return offer.draw(self._source, self._schema, self._secret)
+        except NoisetteError:
+            raise
+        except Exception:
+            pass
+        raise NoisetteError("The answer could not be computed; why stays inside, since it may quote data.")
+
+    def _release(self, offer: Offer, columns: Any, level: float) -> Release:
+        record = {
+            "question": offer.text,
+            "guarantee": repr(offer.guarantee),
+            "neighbours": str(self.policy.neighbours),
+            "unit": offer.unit,
+            "mechanisms": offer.parts,
+        }
+        return Release(columns, level, offer.guarantee, offer.unit, self.ledger.spent, self.ledger.left, record)
+
+    def _explained(self, question: Any, spend: Promise, level: float, sizes: tuple[int, ...]) -> Explanation:
+        offer = self._offer(question, spend, level)
+        answers = tuple(offer.expected(sizes))
+
+        def again(promise: Promise) -> Explanation:
+            return self._explained(question, promise, level, sizes)
+
+        return Explanation(offer, spend, level, answers, offer.why, self._allows(offer.guarantee), again)
+
+
+def _several(question: Any) -> bool:
+    return isinstance(question, list)
+
+
+def _level(level: float) -> float:
+    if not isinstance(level, float | Fraction) or not 0 < level < 1:
+        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    return level

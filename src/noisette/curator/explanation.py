@@ -1,0 +1,181 @@
+"""What a question would cost and how far off its answers would be: read off the offer, before anything is paid."""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from noisette import text
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.query.expected import Expected
+from noisette.query.question import Offer
+from noisette.releases.figures import percent, promise
+
+__all__ = ["Explanation", "cheapest"]
+
+_TIGHT = 1.001
+_SPAN, _POINTS = 16.0, 17  # a chart goes from a sixteenth of what is spent to sixteen times it
+_WIDTH = 100
+_DRAWN = 1_000  # rows of the group whose error is drawn, where it depends on that
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """The error to expect of each column, the cost, and what is taken for granted; nothing was read or spent.
+
+    `answers` holds for each question its columns · `allowed` says whether the budget still holds the cost.
+    """
+
+    offer: Offer
+    spend: Promise
+    level: float
+    answers: tuple[tuple[Expected, ...], ...]
+    why: str
+    allowed: bool
+    again: Callable[[Promise], "Explanation"]
+
+    @property
+    def columns(self) -> tuple[Expected, ...]:
+        """The columns of all answers."""
+        return tuple(column for columns in self.answers for column in columns)
+
+    @property
+    def error(self) -> float:
+        """The widest half-width that holds for every group; infinite where it depends on the group's size."""
+        widths = (math.inf if column.half_width is None else column.half_width for column in self.columns)
+        return max(widths, default=0.0)
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw the error of each column against epsilon; needs the extra `plot`."""
+        from noisette.plot.forecast import forecast
+
+        factors = [_SPAN ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]
+        along = [self.again(_scaled(self.spend, Fraction(f"{factor:.4g}"))) for factor in factors]
+        size = float(self.spend.rho if isinstance(self.spend, ZCDP) else self.spend.eps)
+        lines = {
+            name: [one.columns[i].by_size.get(rows, math.nan) if rows else one.columns[i].half_width for one in along]
+            for i, (name, rows) in enumerate(_lines(self.columns))
+        }
+        known = {name: [math.nan if w is None else w for w in line] for name, line in lines.items()}
+        symbol = "ρ" if isinstance(self.spend, ZCDP) else "ε"
+        note = f" ({percent(self.level)})"
+        return forecast([size * f for f in factors], known, now=size, symbol=symbol, note=note, path=path)
+
+    def _headline(self) -> str:
+        full = "" if self.allowed else " · the budget does not hold this cost any more"
+        return f"{promise(self.offer.guarantee)} · {percent(self.level)} error bars{full}"
+
+    def __repr__(self) -> str:
+        names = max((len(column.name) for column in self.columns), default=0)
+        common = _common(self.columns)
+        lines = [self._headline(), ""]
+        for i, columns in enumerate(self.answers, 1):
+            lines += [f"question {i}", ""] if len(self.answers) > 1 else []
+            for column in columns:
+                lines += [*_block(column, names, self.offer.unit, common), ""]
+        notes = [*(f"everywhere {note}" for note in common), self.why]
+        return "\n".join([*lines, *(line for note in notes for line in _wrapped(note, 2))])
+
+    def _repr_html_(self) -> str:
+        head = ["column", "error bar", "noise", f"one {self.offer.unit} can change", "taken for granted"]
+        rows = [[c.name, width(c), c.mechanism, c.sensitivity, c.assumes] for c in self.columns]
+        return text.as_html(self._headline(), head, rows, [self.why])
+
+
+def _common(columns: tuple[Expected, ...]) -> list[str]:
+    """What all columns take for granted, if there are several: it is said once."""
+    first, *others = [column.assumes.split("; ") for column in columns] or [[]]
+    return [note for note in first if note and others and all(note in other for other in others)]
+
+
+def _block(column: Expected, names: int, unit: str, common: list[str]) -> Iterator[str]:
+    """A column, its error bar, and below it what that rests on."""
+    yield from _wrapped(f"{column.name.ljust(names)}  {width(column)}", names + 2)
+    changes = [
+        f"one {unit} can change {part.replace(': ', ' by ', 1)}" for part in column.sensitivity.split("; ") if part
+    ]
+    own = [note for note in column.assumes.split("; ") if note and note not in common]
+    for line in filter(None, [*column.mechanism.split("; "), *changes, *own]):
+        yield from _wrapped(" " * (names + 2) + line, names + 4)
+
+
+def _wrapped(line: str, indent: int) -> list[str]:
+    return textwrap.wrap(line, _WIDTH, subsequent_indent=" " * indent, drop_whitespace=True, break_on_hyphens=False)
+
+
+def width(column: Expected) -> str:
+    """An error bar in a few words.
+
+    >>> width(Expected("age", "", "", None, {100: 5.4, 1000: 0.54}, None, ""))
+    'about ± 540 / rows (± 5.4 at 100 rows, ± 0.54 at 1,000)'
+    """
+    if column.half_width is not None:
+        return f"± {_short(column.half_width)}"
+    if column.ranks is not None:
+        return f"± {_short(column.ranks)} ranks"
+    if not column.by_size:
+        return "cannot be told before"
+    sizes = sorted(column.by_size.items())
+    known = [f"± {_short(error)} at {rows:,}" for rows, error in sizes]
+    known[0] += " rows"
+    *_, before, last = [0.0, *(rows * error for rows, error in sizes)]
+    if abs(last - before) <= 0.05 * last:  # in large groups it falls as 1 / rows
+        return f"about ± {_short(last)} / rows ({known[0]}, {known[-1]})"
+    return ", ".join(known)
+
+
+def _short(number: float) -> str:
+    """Three digits, or all of a whole number.
+
+    >>> _short(0.05391), _short(1234567.8)
+    ('0.0539', '1,234,568')
+    """
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.3g}"
+
+
+def _lines(columns: tuple[Expected, ...]) -> Iterator[tuple[str, int | None]]:
+    """What is drawn of each column: its name, and the rows of the group where the error depends on that."""
+    for column in columns:
+        if column.half_width is not None or not column.by_size:
+            yield column.name, None
+        else:
+            rows = min(column.by_size, key=lambda n: abs(math.log(n / _DRAWN)))
+            yield f"{column.name} of {rows:,} rows", rows
+
+
+def _scaled(spend: Promise, factor: Fraction) -> Promise:
+    match spend:
+        case Pure(eps):
+            return Pure(eps * factor)
+        case Approx(eps, delta):
+            return Approx(eps * factor, delta)
+        case ZCDP(rho):
+            return ZCDP(rho * factor)
+
+
+def cheapest(explain: Callable[[Promise], float], error: float, delta: Fraction | None) -> Promise:
+    """The least epsilon, to a thousandth and rounded up, at which the error is small enough."""
+    if not isinstance(error, int | float) or not 0 < error < math.inf:
+        raise InputError("error must be a number above 0: half the width of the error bar you can live with.")
+
+    def spend(epsilon: float) -> Promise:
+        exact = Fraction(f"{epsilon:.4g}")
+        return Pure(exact) if delta is None else Approx(exact, delta)
+
+    if explain(spend(1.0)) == math.inf:
+        raise InputError(
+            "The error of a column depends on how many rows a group has: name a number, such as rows=1000."
+        )
+    low, high = 2.0**-24, 2.0**-24
+    while explain(spend(high)) > error:
+        low, high = high, high * 8
+        if high > 2**16:
+            raise InputError("No epsilon makes the error that small: ask for a larger one.")
+    while high > low * _TIGHT:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if explain(spend(middle)) <= error else (middle, high)
+    best = spend(high)
+    return best if explain(best) <= error else spend(high * _TIGHT)

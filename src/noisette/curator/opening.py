@@ -1,0 +1,154 @@
+"""Open data: from a file or a frame to a curator."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from noisette.curator.csv import check_csv, is_csv
+from noisette.curator.curator import Curator
+from noisette.curator.fingerprints import fingerprints
+from noisette.curator.frames import arrow
+from noisette.curator.ledger import open_ledger
+from noisette.curator.places import closest, inside, wrong
+from noisette.curator.policy import Policy, read_policy
+from noisette.curator.rules import TableRules
+from noisette.curator.tables import declared_only, described
+from noisette.errors import InputError
+from noisette.exact.number import Number, whole
+from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.query.schema import Limits
+from noisette.query.sources.duckdb import DuckDB
+
+__all__ = ["open"]
+
+_DATABASES = (".duckdb", ".db")
+
+
+def open(
+    source: Any,
+    *,
+    budget: Promise | Number | None = None,
+    unit: str | None = None,
+    rows: int | None = None,
+    groups: int | None = None,
+    rows_per_group: int | None = None,
+    policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    ledger: str | Path | None = None,
+    analyst: str | None = None,
+) -> Curator:
+    """Open data for questions that protect each unit.
+
+    `source` is a path (Parquet, CSV, DuckDB), a frame (Arrow, pandas, Polars) or a dictionary of names to those; one
+    frame is called `data`, a file by its name. `unit` names the column that says whose row it is, in every table that
+    has it; without one each row is a unit. `rows`, `groups` and `rows_per_group` limit how much of one unit is used.
+    All of that and more may stand in a `policy` instead; what a policy says of a table comes first. `ledger` is where
+    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. `analyst` is who asks.
+
+    >>> import noisette as nz, pyarrow
+    >>> people = pyarrow.table({"age": [34, 51, 68], "ward": ["north", "south", "north"]})
+    >>> wards = {"ward": {"keys": ["north", "south"]}}
+    >>> data = nz.open(people, budget=1, policy={"tables": {"data": {"columns": wards}}})
+    >>> len(data.sql("SELECT ward, count(*) FROM data GROUP BY ward", spend="0.5"))
+    3
+    """
+    limits = Limits(*(None if n is None else whole(n, name) for n, name in _limits(rows, groups, rows_per_group)))
+    rules = read_policy(policy, None if budget is None else _promise(budget))
+    _check_unit(unit, limits)
+    tables = _named(source)
+    check_csv(tables, rules.tables, unit)
+    engine = DuckDB(tables, declared_only(rules.tables) or None)
+    _known(rules, engine)
+    complete = {name: _rules(name, rules.tables.get(name), unit, limits, engine) for name in engine.tables}
+    schema = {name: described(name, table, _stored(name, table, tables, engine)) for name, table in complete.items()}
+    for name, table in schema.items():
+        if table.public:
+            schema[name] = replace(table, unique=engine.unique(name, table))
+    final = replace(rules, tables=complete)
+    if ledger is None:
+        return Curator(engine, final, schema, analyst=analyst)
+    kept = open_ledger(ledger, budget=final.budget, data=fingerprints(tables, schema, final.neighbours))
+    return Curator(engine, final, schema, kept, analyst)
+
+
+def _limits(rows: int | None, groups: int | None, rows_per_group: int | None) -> tuple[tuple[int | None, str], ...]:
+    return (rows, "rows"), (groups, "groups"), (rows_per_group, "rows_per_group")
+
+
+def _check_unit(unit: str | None, limits: Limits) -> None:
+    if unit is not None and (not isinstance(unit, str) or not unit):
+        raise InputError("unit must be the name of a column: unit='patient_id'.")
+    if unit is None and limits != Limits():
+        raise InputError("Name the unit whose rows are limited: unit='patient_id'.")
+
+
+def _promise(budget: Promise | Number) -> Promise:
+    return budget if isinstance(budget, Pure | Approx | ZCDP) else Pure(budget)
+
+
+# Names
+
+
+def _named(source: Any) -> Any:
+    """Tables by name, frames as Arrow; a DuckDB file stands for all of its tables."""
+    if isinstance(source, Mapping):
+        if not source or not all(isinstance(name, str) for name in source):
+            raise InputError("Give a dictionary of tables by name: {'visits': 'visits.parquet'}.")
+        return {name: _checked(part, name) for name, part in source.items()}
+    if isinstance(source, str | Path):
+        name = _name(Path(source))
+        return Path(source) if Path(source).suffix.lower() in _DATABASES else {name: _checked(source, name)}
+    return {"data": _checked(source, "data")}
+
+
+def _checked(source: Any, name: str) -> Any:
+    _check_path(source)
+    return arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
+
+
+def _check_path(source: Any) -> None:
+    for path in source if isinstance(source, list | tuple) else [source]:
+        if isinstance(path, str | Path) and Path(path).is_dir():
+            raise InputError(
+                f"{str(path) or 'An empty path'} is a directory: name its files, such as visits/*.parquet."
+            )
+
+
+def _name(path: Path) -> str:
+    """The name of a file's table.
+
+    >>> _name(Path("my visits.parquet")), _name(Path("visits-*.parquet")), _name(Path("visits/*.csv"))
+    ('my_visits', 'visits', 'visits')
+    """
+    before = re.split(r"[*?\[]", path.stem)[0]
+    name = re.sub(r"\W+", "_", before).strip("_")
+    parent = re.sub(r"\W+", "_", path.parent.name).strip("_")
+    return name or parent or "data"
+
+
+# Rules of each table
+
+
+def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: DuckDB) -> TableRules:
+    """What the policy says, and else what was said for all tables."""
+    rules = given or TableRules()
+    if unit is None or rules.public or rules.unit not in (None, unit):
+        return rules
+    if unit not in engine.stored(name):
+        raise InputError(f"Table {name} has no column {unit}: name its unit in the policy, or say public = true.")
+    return replace(rules, unit=unit, limits=limits if rules.limits == Limits() else rules.limits)
+
+
+def _known(policy: Policy, engine: DuckDB) -> None:
+    for name in policy.tables:
+        if name not in engine.tables:
+            raise wrong(inside("tables", name), f"names a table that is not there: {closest(name, engine.tables)}")
+
+
+def _stored(name: str, rules: TableRules, tables: Any, engine: DuckDB) -> dict[str, str]:
+    """The stored columns but for an index of pandas; of a CSV file those whose type is declared."""
+    stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith("__index_level_")}
+    if not isinstance(tables, Mapping) or not is_csv(tables[name]):
+        return stored
+    return {column: kept for column, kept in stored.items() if column in rules.columns}

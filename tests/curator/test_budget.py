@@ -1,0 +1,79 @@
+"""What is spent and what is left: told honestly, and never promising more questions than will be answered."""
+
+import pytest
+
+import noisette as nz
+from noisette.curator.budget import Budget
+from noisette.curator.ledger import Memory
+from noisette.errors import BudgetError
+from noisette.privacy import ZCDP, Approx, Pure
+
+GAUSSIAN = nz.Gaussian(50).guarantee(1)
+
+
+def budget_of(ledger):
+    return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, ledger.allows)
+
+
+def charged(total, *costs):
+    ledger = Memory(total)
+    for cost in costs:
+        ledger.charge("a question", cost, [])
+    return ledger
+
+
+CASES = [
+    (Pure(1), [Pure("0.3")]),
+    (Pure(1), [Pure("0.3"), Pure("0.1")]),
+    (Pure("0.3"), [Pure("0.1")] * 3),
+    (ZCDP("0.1"), [ZCDP("0.004")]),
+    (ZCDP("0.1"), [Pure("0.1"), GAUSSIAN]),
+    (Approx(1, "1e-6"), [Pure("0.02")]),
+    (Approx(1, "1e-6"), [Pure("0.3"), Pure("0.05")]),
+    (Approx(1, "1e-6"), [Pure("0.05"), GAUSSIAN]),
+    (Approx(1, "1e-6"), [GAUSSIAN]),
+    (Approx(1, "1e-6"), [Approx("0.01", "1e-10")]),
+    (Approx(1, "1e-6"), [Pure("0.1"), Approx("0.3", "9e-9")]),
+]
+
+
+@pytest.mark.parametrize(("total", "costs"), CASES)
+def test_as_many_more_fit_as_are_told_and_not_one_more(total, costs):
+    ledger = charged(total, *costs)
+    told = budget_of(ledger).more
+    for _ in range(told):
+        ledger.charge("the same again", costs[-1], [])
+    with pytest.raises(BudgetError):
+        ledger.charge("one too many", costs[-1], [])
+    assert budget_of(ledger).more == 0
+    assert "no more like the last fits" in repr(budget_of(ledger))
+
+
+def test_before_the_first_question():
+    budget = budget_of(Memory(Approx(2, "1e-6")))
+    assert budget.more is None
+    assert repr(budget).splitlines()[1] == "spent   ε = 0"
+    assert repr(budget).endswith("Nothing was asked yet")
+
+
+def test_a_delta_is_not_said_to_be_spent():
+    shown = repr(budget_of(charged(Approx(2, "1e-6"), Pure("0.5"))))
+    assert shown.splitlines() == [
+        "budget  ε = 2 at δ = 1e-6",
+        "spent   ε = 0.5",
+        "left    ε = 1.5 in one question; δ = 5e-7 for unknown keys",
+        "1 question was charged; 3 more like the last fit",
+    ]
+
+
+def test_other_budgets_in_words():
+    assert repr(budget_of(charged(Pure(1), Pure("1/3")))).splitlines()[1:3] == [
+        "spent   ε = 0.333334",
+        "left    ε = 0.666666 in one question",
+    ]
+    assert "ρ = 0.5 (zero-concentrated)" in repr(budget_of(charged(ZCDP("0.5"), ZCDP("0.1"))))
+    assert "more than 1,000,000 like the last fit" in repr(budget_of(charged(Pure(1), Pure("1e-9"))))
+
+
+def test_in_a_notebook():
+    assert "<td>ε = 0.5</td>" in budget_of(charged(Approx(2, "1e-6"), Pure("0.5")))._repr_html_()

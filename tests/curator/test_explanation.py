@@ -1,0 +1,109 @@
+"""What a question would cost, before it is asked."""
+
+import math
+
+import pyarrow
+import pytest
+
+import noisette as nz
+from noisette.curator.explanation import cheapest, width
+from noisette.errors import InputError
+from noisette.privacy import Approx, Pure
+from noisette.query.expected import Expected
+
+VISITS = pyarrow.table({"p": [1, 1, 2], "age": [10, 20, 30], "ward": ["a", "b", "a"]})
+POLICY = {
+    "tables": {
+        "visits": {
+            "unit": "p",
+            "rows": 4,
+            "columns": {
+                "age": {"bounds": [0, 100], "nullable": False},
+                "ward": {"keys": ["a", "b"], "nullable": False},
+            },
+        }
+    }
+}
+MEANS = "SELECT ward, count(*) AS n, avg(age) AS mean, sum(age) AS s FROM visits GROUP BY ward"
+
+
+@pytest.fixture
+def visits():
+    return nz.open({"visits": VISITS}, budget=Approx(2, "1e-6"), policy=POLICY)
+
+
+def test_it_says_the_cost_first_and_stays_narrow(visits):
+    lines = repr(visits.explain(MEANS, spend=1)).splitlines()
+    assert lines[0] == "ε = 1 · 95% error bars"
+    assert max(map(len, lines)) <= 100
+    assert lines[2].startswith("n     ± ")
+    assert any(line.startswith("mean  about ± ") and " / rows (± " in line for line in lines)
+    assert sum("at most 4 rows of one p" in line for line in lines) == 1
+
+
+def test_it_reads_and_spends_nothing(visits):
+    visits.explain(MEANS, spend=1)
+    assert visits.budget.entries == ()
+
+
+def test_an_error_is_turned_into_an_epsilon(visits):
+    found = visits.explain("SELECT count(*) AS n FROM visits", error=20)
+    assert found.error <= 20
+    assert repr(found).startswith(f"ε = {float(found.spend.eps):g} · 95% error bars")
+    nearly = nz.Pure(found.spend.eps * 98 / 100)
+    assert found.again(nearly).error >= 20
+
+
+def test_an_error_that_depends_on_the_group_needs_its_size(visits):
+    with pytest.raises(InputError, match="depends on how many rows a group has: name a number, such as rows=1000"):
+        visits.explain("SELECT avg(age) AS mean FROM visits", error=1)
+    found = visits.explain("SELECT avg(age) AS mean FROM visits", error=1, rows=1000)
+    assert found.error <= 1
+
+
+@pytest.mark.parametrize("error", [0, -1, math.nan, math.inf, "50"])
+def test_errors_that_nobody_can_have(error):
+    with pytest.raises(InputError, match="error must be a number above 0"):
+        cheapest(lambda promise: 1 / float(promise.eps), error, None)
+
+
+def test_the_least_epsilon_is_found():
+    assert float(cheapest(lambda promise: 3 / float(promise.eps), 10, None).eps) == pytest.approx(0.3, rel=2e-3)
+    with pytest.raises(InputError, match="No epsilon makes the error that small"):
+        cheapest(lambda promise: 1.0, 0.5, None)
+
+
+def test_a_cost_beyond_the_budget_is_said(visits):
+    assert "the budget does not hold this cost" in repr(visits.explain(MEANS, spend=50)).splitlines()[0]
+
+
+def test_several_questions(visits):
+    shown = repr(visits.explain([MEANS, "SELECT count(*) AS n FROM visits"], spend=1))
+    assert "question 1" in shown
+    assert "question 2" in shown
+
+
+def test_in_a_notebook(visits):
+    assert "one p can change" in visits.explain(MEANS, spend=1)._repr_html_()
+
+
+def test_widths_in_words():
+    def column(half=None, by_size=None, ranks=None):
+        return Expected("x", "", "", half, by_size or {}, ranks, "")
+
+    assert width(column(9.0)) == "± 9"
+    assert width(column(0.05391)) == "± 0.0539"
+    assert width(column(ranks=12.5)) == "± 12.5 ranks"
+    assert width(column()) == "cannot be told before"
+    assert width(column(by_size={100: 5.0, 1000: 2.0})) == "± 5 at 100 rows, ± 2 at 1,000"
+
+
+def test_the_chart_draws_every_column(visits):
+    pytest.importorskip("matplotlib")
+    axes = visits.explain(MEANS, spend=10).plot().axes[0]
+    written = [text.get_text() for text in axes.texts]
+    assert {"n", "s", "mean of 1,000 rows"} <= set(written)
+
+
+def test_spending_by_number_and_by_promise_is_the_same(visits):
+    assert repr(visits.explain(MEANS, spend="1/2")) == repr(visits.explain(MEANS, spend=Pure("0.5")))
