@@ -9,6 +9,7 @@ draws.
     offer.answers(drawn) -> columns of each answer                free again
 """
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,9 +113,15 @@ class QueryOffer:
 
     @property
     def text(self) -> str:
-        """The canonical texts of what is measured, sorted."""
-        drawn_ends = [f"error bars of quantiles: {self.level}"] if self.design.quantiles else []
-        return json.dumps(sorted({canonical_text(question.query) for question in self.prepared}) + drawn_ends)
+        """The canonical texts of what is measured, sorted, and a digest of the declarations that it rests on."""
+        asked = sorted({canonical_text(question.query) for question in self.prepared})
+        return json.dumps({"asked": asked, "declared": self._declared()})
+
+    def _declared(self) -> str:
+        """Bounds, keys and limits in a few letters: where they change, so does what is measured."""
+        parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys)) for q in self.prepared})
+        ends = [self.level] if self.design.quantiles else []  # the ends of these error bars are drawn, too
+        return hashlib.sha256(repr([*parts, *ends]).encode()).hexdigest()[:16]
 
     @property
     def guarantee(self) -> Guarantee:
