@@ -71,11 +71,11 @@ def test_no_error_bar_of_a_large_group_is_wider_than_it_must_be(output, spend):
 @pytest.mark.parametrize("spend", [LAPLACE, GAUSSIAN], ids=str)
 @pytest.mark.parametrize("output", SPREADS)
 def test_spreads(output, spend):
-    """Of small groups they are known to first order only: a little below the level."""
+    """The square of a noisy mean is too large; the upper ends of small groups allow for it."""
     found = coverages(output, SPREADS[output], spend, LARGE)
     assert all(honest(share, most=0.98) for share in found.values()), found
     found = coverages(output, SPREADS[output], spend, GROUPS)
-    assert all(honest(share, least=0.89) for share in found.values()), found
+    assert all(honest(share) for share in found.values()), found
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])

@@ -152,7 +152,7 @@ def estimate(
             s1, s2, n = needed
             half = float(_reach(_number(aggregate.of, shape)))
             spread = s2.over(n) + Estimate.constant(half**2 / 2)
-            variance = (spread - s1.over(n) * s1.over(n)).within(Kind("real", Fraction(0), Fraction(half) ** 2))
+            variance = spread.less_square(s1.over(n)).within(Kind("real", Fraction(0), Fraction(half) ** 2))
             return variance if aggregate.function == "variance" else variance.root()
         case _:
             assert_never(aggregate.function)

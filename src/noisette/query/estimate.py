@@ -118,6 +118,19 @@ class Estimate:
             return Estimate(value, slopes)
         return Estimate(value, slopes, lambda noises: _fieller(self, other, noises))
 
+    def less_square(self, mean: Estimate) -> Estimate:
+        """This less the square of a mean, which noise makes larger: the upper end is higher by the mean's error squared.
+
+        With m + d for m, the square is too large by 2md + d^2; the slopes know the first part alone.
+        """
+        first = self - mean * mean
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            low, high = first.interval(noises)
+            return low, high + mean.half_width(noises) ** 2
+
+        return Estimate(first.value, first.slopes, bars)
+
     def root(self) -> Estimate:
         """The square root of what cannot be negative; its error bars are the roots of that number's."""
         value = np.sqrt(np.maximum(self.value, 0))

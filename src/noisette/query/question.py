@@ -7,6 +7,7 @@ draws.
     question.offer(schema, spend, neighbours, level) -> offer     nothing is read
     offer.draw(source, schema, secret) -> drawn                   read once and noised; `drawn` may be kept
     offer.answers(drawn) -> columns of each answer                free again
+    offer.pack(drawn) -> bytes, offer.unpack(bytes) -> drawn      to keep it for the next time
 """
 
 import hashlib
@@ -23,6 +24,7 @@ from noisette.query.canonical import canonical, canonical_text
 from noisette.query.design import Design, design, tasks_of
 from noisette.query.draw import Noised, draw
 from noisette.query.expected import SIZES, Expected, expected, rehearse
+from noisette.query.packed import packed, unpacked
 from noisette.query.plan import Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
@@ -70,6 +72,14 @@ class Offer(Protocol):
 
     def answers(self, drawn: Any) -> list[tuple[Column, ...]]:
         """The columns of each answer."""
+        ...
+
+    def pack(self, drawn: Any) -> bytes:
+        """What was drawn as bytes, to be kept."""
+        ...
+
+    def unpack(self, kept: bytes) -> Any:
+        """What was drawn, from its bytes."""
         ...
 
 
@@ -159,6 +169,14 @@ class QueryOffer:
         """Outputs with error bars."""
         pairs = zip(self.prepared, self.places, strict=True)
         return [tuple(columns(self._scene(question, place, drawn[place]))) for question, place in pairs]
+
+    def pack(self, drawn: Sequence[Noised]) -> bytes:
+        """What was drawn as bytes, to be kept."""
+        return packed(drawn)
+
+    def unpack(self, kept: bytes) -> tuple[Noised, ...]:
+        """What was drawn, from its bytes."""
+        return unpacked(kept, self.design)
 
     def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
         return Scene(question, noised, noises(self.design, place, self.level), key_columns(question, noised))
