@@ -7,7 +7,7 @@ WORKERS ?= auto
 PYTEST = .venv/bin/python -m pytest
 QUIETLY = -qq --disable-pip-version-check
 
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test soak check bench lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -18,6 +18,9 @@ demo: .venv/.stamp     ## a guided tour on data it makes itself
 
 test: .venv/.stamp     ## every test, the slow ones too
 	@$(PYTEST) -n $(WORKERS) --maxprocesses 8
+
+soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
+	@NOISETTE_SOAK=1000 $(PYTEST) tests/curator/ledger/test_crash.py -q
 
 check: .venv/.stamp     ## format, lint, types and the quick tests
 	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }

@@ -32,6 +32,7 @@ __all__ = ["Charge", "Rule", "State", "bounded", "charge_of", "checked_reserve",
 Rule: TypeAlias = Literal["zcdp", "gaussian"]
 
 _RESERVE = Fraction(1, 100)
+_LONG, _STEP = 1 << 512, 1 << 256
 _HALF_PI = Fraction(355, 226)  # above pi/2
 
 
@@ -50,8 +51,8 @@ class Charge:
             _plus(self.eps, other.eps),
             _plus(self.rho, other.rho),
             _plus(self.square, other.square),
-            self.delta + other.delta,
-            self.slack + other.slack,
+            _short(self.delta + other.delta),
+            _short(self.slack + other.slack),
         )
 
     def __mul__(self, k: int) -> "Charge":
@@ -63,7 +64,12 @@ _UNKNOWN = Charge(None, None, None)
 
 
 def _plus(a: Fraction | None, b: Fraction | None) -> Fraction | None:
-    return None if a is None or b is None else a + b
+    return None if a is None or b is None else _short(a + b)
+
+
+def _short(number: Fraction) -> Fraction:
+    """Itself; with a denominator from 2^512 on rounded up by less than 2^-256, or sums would grow longer for ever."""
+    return number if number.denominator < _LONG else Fraction(math.ceil(number * _STEP), _STEP)
 
 
 def _least(a: Fraction | None, b: Fraction | None) -> Fraction | None:

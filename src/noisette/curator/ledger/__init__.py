@@ -1,0 +1,14 @@
+"""What was spent, entry by entry. Charge first, then draw noise.
+
+A ledger lives in memory, in a SQLite file or in a PostgreSQL database. The last two keep a chain of entries that
+survives crashes, is shared by any number of processes and shows where it was tampered with.
+"""
+
+from noisette.curator.ledger.book import Book
+from noisette.curator.ledger.chain import Head
+from noisette.curator.ledger.entry import Entry
+from noisette.curator.ledger.memory import Memory
+from noisette.curator.ledger.opening import accept, open_ledger, rebind
+from noisette.curator.ledger.protocol import Ledger
+
+__all__ = ["Book", "Entry", "Head", "Ledger", "Memory", "accept", "open_ledger", "rebind"]

@@ -1,0 +1,201 @@
+"""The durable ledger: what is decided, in which order, whatever the database.
+
+    charge -> draw -> keep -> hand out
+
+`charge` returns once the entry is on disk, so nothing is drawn that was not paid for. `keep` returns once the answer is
+on disk, so nothing was handed out before. A crash in between leaves a charge without an answer: to draw again under the
+same key is then safe, since nobody has seen the first draw.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+from noisette.curator.ledger.chain import Head, parsed
+from noisette.curator.ledger.entry import Entry, charge_body, checked, covers, entry_of, name, said, same
+from noisette.curator.ledger.standing import ALL, Standing, act_body, said_shares
+from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.tight import tight
+from noisette.curator.ledger.writing import append, locked, now, standing_of, verified
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number
+from noisette.privacy import Guarantee, Promise
+
+__all__ = ["Book"]
+
+
+def _nothing(step: str) -> None:
+    """What happens at each step: nothing, but tests may stop here."""
+
+
+class Book:
+    """A ledger in a database; `open_ledger` makes one. Any number of threads and processes may use it at once."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], str] = now, step: Callable[[str], None] = _nothing) -> None:
+        self._store, self._clock, self._step = store, clock, step
+        self._read: list[Entry] = []
+        self._upto, self._reading = 0, Lock()
+
+    # What is spent
+
+    @property
+    def budget(self) -> Promise:
+        """What may be spent in all."""
+        return self._standing().accounts[ALL].budget
+
+    @property
+    def spent(self) -> Promise:
+        """What is spent."""
+        return self._standing().accounts[ALL].filter.spent
+
+    @property
+    def left(self) -> Promise:
+        """What is left."""
+        return self._standing().accounts[ALL].filter.left
+
+    @property
+    def shares(self) -> dict[str, tuple[Promise, Promise]]:
+        """What each analyst with a share has spent of it, and what is left."""
+        with self._store.transaction(write=False):
+            accounts = self._store.accounts()
+        return {who: (a.filter.spent, a.filter.left) for who, a in sorted(accounts.items()) if who != ALL}
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All charges so far, in order; what was read once is not read again."""
+        with self._reading:
+            with self._store.transaction(write=False):
+                new = [parsed(row) for row in self._store.rows(self._upto)]
+            self._read += [entry_of(body) for body in new if body["kind"] == "charge"]
+            self._upto += len(new)
+            return tuple(self._read)
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """All that was written: the opening, charges, and what the owner did."""
+        with self._store.transaction(write=False):
+            return [parsed(row) for row in self._store.rows()]
+
+    def tight(self, delta: Number) -> float:
+        """The epsilon of all charges together at a delta, had they been settled in advance."""
+        return tight((entry.guarantee for entry in self.entries), delta)
+
+    def allows(self, guarantee: Guarantee, *, analyst: str | None = None) -> bool:
+        """Whether a charge would be accepted now."""
+        return self._standing(analyst).allows(guarantee, analyst)
+
+    # Charges and answers
+
+    def charge(
+        self,
+        question: str,
+        guarantee: Guarantee,
+        parts: Sequence[Mapping[str, Any]],
+        *,
+        analyst: str | None = None,
+        key: str | None = None,
+    ) -> Entry:
+        """Write a charge to disk, or raise BudgetError and write nothing.
+
+        The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
+        repeated; with anything else it is an error. Who charges with a key hands out nothing but what `keep` returned:
+        only then may the same charge be drawn for again.
+        """
+        draft = charge_body(question, guarantee, parts, analyst, key)
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store, analyst)
+            self._step("begun")
+            old = None if key is None else self._store.found(key)
+            if old is not None:
+                return _repeated(parsed(old), draft)
+            standing.after(guarantee, analyst)
+            self._step("decided")
+            written = append(self._store, head, standing, draft, self._clock())
+            self._step("written")
+        self._step("committed")
+        return Entry(written["number"], question, guarantee, tuple(parts), analyst, key, written["time"])
+
+    def answer(self, key: str) -> bytes | None:
+        """The answer that was kept under a key, if there is one."""
+        with self._store.transaction(write=False):
+            return self._store.answer(key)
+
+    def keep(self, key: str, answer: bytes) -> bytes:
+        """Write an answer to disk and return what is kept: the first one, which alone may be handed out."""
+        name(key, "key")
+        with self._store.transaction(write=True):
+            if self._store.found(key) is None:
+                raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
+            self._store.keep(key, answer)
+            kept = self._store.answer(key)
+            self._step("keeping")
+        self._step("kept")
+        assert kept is not None
+        return kept
+
+    # What the owner does
+
+    def raise_budget(self, budget: Promise, *, why: str) -> None:
+        """Set another budget that holds what was spent; to raise one is a new promise to everyone in the data."""
+        self._act(act_body("budget", why, budget=said(budget)))
+
+    def share(self, shares: Mapping[str, Promise], *, why: str) -> None:
+        """Give analysts shares, or other ones; from then on only those with a share are answered."""
+        self._act(act_body("share", why, shares=said_shares(shares)))
+
+    def _act(self, body: dict[str, Any]) -> None:
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store, everyone=True)
+            append(self._store, head, standing, body, self._clock())
+            if not standing.sound():
+                raise InputError("More was spent already: name a budget or a share that holds what was spent.")
+
+    # Trust
+
+    def head(self) -> Head:
+        """The number and hash of the last entry; as a text, keep it where the ledger's writers cannot reach it."""
+        with self._store.transaction(write=False):
+            return self._store.head()[0]
+
+    def verify(self, *, head: str | Head | None = None) -> Head:
+        """Read all entries again; raise PrivacyError that names the first one that is not as it was written.
+
+        Edits, deletions and changed orders show by themselves. What was cut off at the end, and a chain that was
+        written anew, show against a `head` that was kept elsewhere.
+        """
+        known = None if head is None else Head.read(head)
+        with self._store.transaction(write=False):
+            return verified(self._store, known)
+
+    def check(self) -> int:
+        """Build the mechanisms of every charge again and hold its claim to what they promise; return how many."""
+        charges = [body for body in self.history if body["kind"] == "charge"]
+        for body in charges:
+            _check(body)
+        return len(charges)
+
+    def close(self) -> None:
+        """Let go of the database; the next call opens it again."""
+        self._store.close()
+
+    def _standing(self, analyst: str | None = None) -> Standing:
+        with self._store.transaction(write=False):
+            return standing_of(self._store, self._store.head()[1], analyst)
+
+
+def _check(body: Mapping[str, Any]) -> None:
+    """Raise if a charge's claim, or what it takes, does not follow from its mechanisms."""
+    try:
+        kept = covers(body, checked(body))
+    except InputError:
+        raise InputError(f"Entry {body['number']} cannot be checked by this version of Noisette: update it.") from None
+    except PrivacyError:
+        kept = False
+    if not kept:
+        raise PrivacyError(f"Entry {body['number']} of the ledger claims more than its mechanisms promise.")
+
+
+def _repeated(old: Mapping[str, Any], new: Mapping[str, Any]) -> Entry:
+    if old["kind"] != "charge" or not same(old, new):
+        raise InputError("This key was used for another question: take a new one.")
+    return entry_of(old)

@@ -1,0 +1,201 @@
+"""What an entry is: a JSON text that says what was done, in one form, forever.
+
+format      1: the meaning of what is written never changes; a new meaning is a new number
+kind        open (the first one), charge, or act (what the owner did)
+number      1, 2, 3, ...
+time        the wall clock, for people: nothing depends on it
+
+A charge says who asked (analyst), what (question, in canonical form), under which idempotency key, with which
+mechanisms, parameters and sensitivities, under which relation (neighbours), what that guarantees, and what it takes
+from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from noisette.errors import InputError, NoisetteError
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy.charges import Charge, charge_of
+from noisette.releases.check import check
+from noisette.releases.record import FORMAT as RECORD
+from noisette.releases.record import stated
+
+__all__ = [
+    "FORMAT",
+    "Entry",
+    "amounts",
+    "canonical",
+    "charge_body",
+    "checked",
+    "covers",
+    "entry_of",
+    "name",
+    "promise_of",
+    "relation",
+    "said",
+    "same",
+    "written",
+]
+
+FORMAT = 1
+_LONGEST = 200
+_SAME = ("analyst", "question", "neighbours", "guarantee", "mechanisms")
+_MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last digits
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge: what was asked, in canonical form, what it promised, and with which mechanisms."""
+
+    number: int
+    question: str
+    guarantee: Guarantee
+    parts: tuple[Mapping[str, Any], ...]
+    analyst: str | None = None
+    key: str | None = None
+    time: str = ""
+
+
+def canonical(body: Mapping[str, Any]) -> str:
+    """JSON in one form: names in order, no spaces, ASCII alone; what is no number or text as a text.
+
+    >>> canonical({"b": Fraction(1, 3), "a": "é"})
+    '{"a":"\\\\u00e9","b":"1/3"}'
+    """
+    try:
+        return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False, default=str)
+    except ValueError:
+        raise InputError("A ledger holds finite numbers alone: write others as texts.") from None
+
+
+def name(text: str | None, what: str) -> str | None:
+    """An analyst or a key: None, or a text that any database can hold."""
+    if text is not None and not (isinstance(text, str) and 0 < len(text) <= _LONGEST and text.isprintable()):
+        raise InputError(f"The {what} must be a text of 1 to {_LONGEST} printable characters.")
+    return text
+
+
+def charge_body(
+    question: str,
+    guarantee: Guarantee,
+    parts: Sequence[Mapping[str, Any]],
+    analyst: str | None,
+    key: str | None,
+) -> dict[str, Any]:
+    """A charge but for its number and time."""
+    return {
+        "format": FORMAT,
+        "kind": "charge",
+        "analyst": name(analyst, "analyst"),
+        "key": name(key, "key"),
+        "question": question,
+        "neighbours": None if guarantee.neighbours is None else str(guarantee.neighbours),
+        "guarantee": stated(guarantee),
+        "mechanisms": [dict(part) for part in parts],
+        "charge": written(charge_of(guarantee)),
+    }
+
+
+def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether two charges are the same but for their number and time."""
+    return all(canonical({"": old[name]}) == canonical({"": new[name]}) for name in _SAME)
+
+
+# Reading
+
+
+def said(budget: Promise) -> dict[str, Any]:
+    """A budget as exact texts, with its relation if it names one."""
+    if not isinstance(budget, Pure | Approx | ZCDP):
+        raise InputError("A budget must be Pure, Approx or ZCDP: Approx(2, '1e-6').")
+    return stated(budget) | ({} if budget.neighbours is None else {"neighbours": str(budget.neighbours)})
+
+
+def promise_of(said: Mapping[str, Any], neighbours: Neighbours | None = None) -> Promise:
+    """A promise from its exact texts.
+
+    >>> promise_of(said(Approx("1/3", "1e-6", neighbours=Neighbours.REPLACE)))
+    Approx('1/3', '1/1000000', neighbours=REPLACE)
+    """
+    if "neighbours" in said:
+        neighbours = Neighbours(said["neighbours"])
+    match said["kind"]:
+        case "Pure":
+            return Pure(said["epsilon"], neighbours=neighbours)
+        case "Approx":
+            return Approx(said["epsilon"], said["delta"], neighbours=neighbours)
+        case "ZCDP":
+            return ZCDP(said["rho"], neighbours=neighbours)
+        case _:
+            raise InputError("This guarantee has no plain statement: only its mechanisms tell what it promises.")
+
+
+def relation(body: Mapping[str, Any]) -> Neighbours | None:
+    """The neighbouring relation of a charge."""
+    return None if body["neighbours"] is None else Neighbours(body["neighbours"])
+
+
+def written(charge: Charge) -> dict[str, str | None]:
+    """What a charge takes by each rule, as exact texts."""
+    return {rule: None if amount is None else str(amount) for rule, amount in vars(charge).items()}
+
+
+def amounts(texts: Mapping[str, str | None]) -> Charge:
+    """What a charge takes by each rule, from its texts.
+
+    >>> amounts(written(Charge(Fraction(1, 3), None))) == Charge(Fraction(1, 3), None)
+    True
+    """
+    return _amounts(*(texts[rule] for rule in ("eps", "rho", "square", "delta", "slack")))
+
+
+@lru_cache(maxsize=4096)
+def _amounts(eps: str | None, rho: str | None, square: str | None, delta: str | None, slack: str | None) -> Charge:
+    e, r, s = (None if text is None else Fraction(text) for text in (eps, rho, square))
+    return Charge(e, r, s, Fraction(delta or 0), Fraction(slack or 0))
+
+
+@lru_cache(maxsize=4096)
+def _checked(record: str) -> Guarantee:
+    try:
+        return check(record)
+    except NoisetteError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+        raise InputError("These mechanisms cannot be built again.") from None
+
+
+def checked(body: Mapping[str, Any]) -> Guarantee:
+    """What the mechanisms of a charge promise; raise PrivacyError if the entry claims more.
+
+    A charge without mechanisms has its statement alone.
+    """
+    if not body["mechanisms"]:
+        return promise_of(body["guarantee"], relation(body))
+    neighbours = body["neighbours"] or str(Neighbours.ADD_REMOVE)
+    record = {"format": RECORD, **{name: body[name] for name in ("mechanisms", "guarantee")}, "neighbours": neighbours}
+    return _checked(canonical(record))
+
+
+def covers(body: Mapping[str, Any], guarantee: Guarantee) -> bool:
+    """Whether a charge takes as much from a budget by each rule as a guarantee would."""
+    taken, wanted = vars(amounts(body["charge"])), vars(charge_of(guarantee))
+    return all(_enough(amount, wanted[rule]) for rule, amount in taken.items())
+
+
+def _enough(written: Fraction | None, wanted: Fraction | None) -> bool:
+    return written is None or (wanted is not None and wanted <= written * _MARGIN)
+
+
+def entry_of(body: Mapping[str, Any]) -> Entry:
+    """A charge as a value; its guarantee knows the losses of its mechanisms, if this version knows them."""
+    try:
+        guarantee = checked(body)
+    except NoisetteError:
+        guarantee = promise_of(body["guarantee"], relation(body))
+    parts = tuple(body["mechanisms"])
+    return Entry(body["number"], body["question"], guarantee, parts, body["analyst"], body["key"], body["time"])

@@ -1,0 +1,136 @@
+"""Open a ledger: a path is a SQLite file, a URL a PostgreSQL database. What is there goes on; nothing starts afresh."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from noisette.curator.ledger.book import Book
+from noisette.curator.ledger.chain import START
+from noisette.curator.ledger.entry import said
+from noisette.curator.ledger.standing import ALL, Standing, act_body, open_body
+from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.writing import append, check_witness, locked, now, standing_of, verified
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.random import SYSTEM
+from noisette.privacy import Promise
+
+__all__ = ["accept", "open_ledger", "rebind"]
+
+
+_NONE = "There is no ledger: name the file or the database that has one."
+_NONE_YET = "There is no ledger yet: say how much may be spent in all, budget=Approx(2, '1e-6')."
+
+
+def store_of(where: str | Path, timeout: float) -> Store:
+    """The store for a path or a URL."""
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        from noisette.curator.ledger.postgres import Postgres
+
+        return Postgres(where, timeout=timeout)
+    if isinstance(where, str | Path) and str(where) and "://" not in str(where):
+        from noisette.curator.ledger.sqlite import SQLite
+
+        return SQLite(where, timeout=timeout)
+    raise InputError("A ledger is the path of a file or a URL that starts with postgresql://.")
+
+
+def open_ledger(
+    where: str | Path,
+    *,
+    budget: Promise | None = None,
+    shares: Mapping[str, Promise] | None = None,
+    data: Mapping[str, str] | None = None,
+    timeout: float = 30.0,
+    **hooks: Callable[..., Any],
+) -> Book:
+    """Open a ledger, or begin one where there is none.
+
+    `budget` what may be spent in all; a ledger that is there has its own, and another one is refused · `shares` of
+    analysts, for a new ledger · `data` fingerprints of what is asked about: with other data it is refused · `timeout`
+    seconds to wait while others write. Everything that is there is verified first.
+
+    >>> import tempfile
+    >>> from noisette.privacy import Pure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = open_ledger(f"{folder}/visits.ledger", budget=Pure(1))
+    ...     entry = ledger.charge("a count", Pure("0.4"), [])
+    ...     ledger.close()
+    ...     again = open_ledger(f"{folder}/visits.ledger")
+    ...     print(again.left)
+    ...     again.close()
+    0.6-DP
+    """
+    store = store_of(where, timeout)
+    if budget is None and not store.there():
+        raise InputError(_NONE_YET)
+    try:
+        with store.transaction(write=True):
+            store.prepare()
+            if store.head(lock=True)[0] == START:
+                _begin(store, open_body(budget, shares, data) if budget else None)
+        with store.transaction(write=False):
+            verified(store)
+        with store.transaction(write=True):
+            _go_on(store, budget, data)
+    except BaseException:
+        store.close()
+        raise
+    return Book(store, **hooks)
+
+
+def _begin(store: Store, body: dict[str, Any] | None) -> None:
+    check_witness(store, START)
+    if body is None:
+        raise InputError(_NONE_YET)
+    store.remember(START)
+    draft = {**body, "dataset": f"{SYSTEM.bits(128):032x}", "place": store.place}
+    append(store, START, Standing(), draft, now())
+
+
+def _go_on(store: Store, budget: Promise | None, data: Mapping[str, str] | None) -> None:
+    head, standing = locked(store)
+    if budget is not None and said(budget) != said(standing.accounts[ALL].budget):
+        raise InputError("The ledger has another budget: its owner can change it, ledger.raise_budget(…, why='…').")
+    if data is not None and standing.data is None:
+        append(store, head, standing, act_body("data", "opened for the first time", data=dict(data)), now())
+    elif data is not None and dict(data) != standing.data:
+        raise PrivacyError(
+            "This ledger is about other data: name their own ledger, or let its owner say that these are the same "
+            "(noisette.curator.ledger.rebind)."
+        )
+
+
+def accept(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
+    """As the owner, go on with a ledger that was copied, moved or restored; the act becomes an entry.
+
+    What a backup does not know is spent all the same: charge for it afterwards. Of two copies only one may go on.
+    """
+    store = store_of(where, timeout)
+    _owner(store, lambda: act_body("accept", why, place=store.place))
+
+
+def rebind(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
+    """As the owner, let the next opening say which data the ledger is about; the act becomes an entry.
+
+    For data that moved or got another column. What was spent stays spent.
+    """
+    _owner(store_of(where, timeout), lambda: act_body("data", why, data=None))
+
+
+def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
+    if not store.there():
+        raise InputError(_NONE)
+    try:
+        with store.transaction(write=True):
+            store.prepare()
+            head, about = store.head(lock=True)
+            if head == START:
+                raise InputError(_NONE)
+            verified(store)
+            act = body()
+            if act["act"] == "accept":
+                store.remember(head)
+            check_witness(store, head)
+            append(store, head, standing_of(store, about, everyone=True), act, now())
+    finally:
+        store.close()

@@ -1,0 +1,46 @@
+"""Broken twins of the ledger, which the tests must catch."""
+
+import time
+
+from noisette.curator.ledger import book as books
+from noisette.curator.ledger import open_ledger
+from noisette.curator.ledger.book import Book
+from noisette.curator.ledger.entry import Entry, charge_body
+from noisette.curator.ledger.sqlite import SQLite
+from noisette.curator.ledger.writing import append, locked, now
+
+
+class Outside(Book):
+    """Decides outside the transaction that writes."""
+
+    def charge(self, question, guarantee, parts, *, analyst=None, key=None):
+        draft = charge_body(question, guarantee, parts, analyst, key)
+        self._standing(analyst).after(guarantee, analyst)
+        time.sleep(0.001)
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store, analyst)
+            written = append(self._store, head, standing, draft, now())
+        return Entry(written["number"], question, guarantee, tuple(parts), analyst, key)
+
+
+class Late(SQLite):
+    """Commits when the next transaction begins: what is drawn meanwhile is not paid for yet."""
+
+    def _commit(self):
+        return None
+
+    def _begin(self, *, write):
+        if self._connection.in_transaction:
+            self.run("COMMIT")
+        super()._begin(write=write)
+
+
+def opened(where, twin="", **options):
+    """A ledger, or a twin of it."""
+    book = open_ledger(where, timeout=options.pop("timeout", 30), **options)
+    if twin == "outside":
+        return Outside(book._store)
+    if twin == "late":
+        book.close()
+        return books.Book(Late(where), **options)
+    return book
