@@ -119,7 +119,7 @@ class Estimate:
         return Estimate(value, slopes, lambda noises: _fieller(self, other, noises))
 
     def less_square(self, mean: Estimate) -> Estimate:
-        """This less the square of a mean, which noise makes larger: the upper end is higher by the mean's error squared.
+        """This less the square of a mean, which noise enlarges: the upper end is higher by the mean's error squared.
 
         With m + d for m, the square is too large by 2md + d^2; the slopes know the first part alone.
         """

@@ -12,17 +12,19 @@
 | NULL | NULL; in a column declared without NULL, 0 (or the bound nearest to it), '', FALSE or 1970-01-01 |
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
-from noisette.query.syntax import choose, clamped, constant, number, positive_zero, snapped, try_cast
+from noisette.query.syntax import choose, clamped, constant, number, positive_zero, scaled, snapped, try_cast
 
-__all__ = ["normalised"]
+__all__ = ["normalised", "stored_steps"]
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL")
@@ -85,6 +87,25 @@ def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     return choose((between, inside), below, (exp.Not(this=nan), high.copy()), otherwise=exp.null())
 
 
+def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
+    """The whole number of grid steps of a stored double: what `normalised` and `engine.to_steps` make of it, at once.
+
+    >>> pay = Kind("real", Fraction(0), Fraction(9))
+    >>> stored_steps(exp.column("x", quoted=True), pay, Fraction(1, 4)).sql("duckdb")
+    'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN TRY_CAST(ROUND(("x" * 4.0e0)) AS BIGINT) WHEN "x" < 0.0e0 THEN 0 ...'
+    """
+    steps = try_cast(exp.Round(this=scaled(column, 1 / grid)), "BIGINT")
+    least, most = step_bounds(kind, grid)
+    assert kind.low is not None
+    assert kind.high is not None
+    low, high = number(float(kind.low)), number(float(kind.high))
+    between = exp.Between(this=column.copy(), low=low, high=high)
+    below = exp.LT(this=column.copy(), expression=low.copy()), number(least)
+    above = exp.Not(this=exp.IsNan(this=column.copy())), number(most)
+    zero, _ = step_bounds(replace(kind, low=_zero(kind), high=_zero(kind)), grid)
+    return choose((between, steps), below, above, otherwise=exp.null() if kind.nullable else number(zero))
+
+
 def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     whole = _cut(column, base) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
     if kind.grid is not None and kind.grid > 1:
@@ -126,6 +147,12 @@ def _bound(end: Fraction | None, to: type[int] | type[float]) -> exp.Expr | None
     return None if end is None else number(to(end))
 
 
+def _zero(kind: Kind) -> Fraction:
+    """0, or the bound that is nearest to it."""
+    nearest = max([Fraction(0)] if kind.low is None else [Fraction(0), kind.low])
+    return nearest if kind.high is None else min(nearest, kind.high)
+
+
 def _substitute(kind: Kind) -> Value:
     """What stands for NULL in a column that is declared to have none: no stored value, and a public one."""
     match kind.type:
@@ -134,8 +161,7 @@ def _substitute(kind: Kind) -> Value:
         case "boolean":
             return False
         case _:
-            nearest = max([Fraction(0)] if kind.low is None else [Fraction(0), kind.low])
-            nearest = nearest if kind.high is None else min(nearest, kind.high)
+            nearest = _zero(kind)
     if kind.type in ("date", "timestamp"):
         return moment(nearest, kind.type)
     return int(nearest) if kind.type == "integer" else nearest

@@ -17,12 +17,14 @@ from sqlglot import exp
 from noisette.query.compile import Stored, relation_sql, selected
 from noisette.query.engine import normalised, to_engine, to_steps
 from noisette.query.expression import Expression, Name, columns_of
+from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
-from noisette.query.operations import kind_of
+from noisette.query.operations import declared, kind_of
 from noisette.query.schema import Schema
-from noisette.query.sources.keys import ARROW, Key
+from noisette.query.sources.keys import ARROW, Key, plain
 from noisette.query.stability import ROW, UNIT, shape_of
+from noisette.query.stored import stored_steps
 from noisette.query.syntax import binary, chain, choose, clamped, column, is_null, number, scaled, try_cast
 
 __all__ = [
@@ -83,6 +85,20 @@ def _steps(of: Expression, kind: Kind, grid: Fraction, scope: Mapping[str, Kind]
     return try_cast(exp.Round(this=scaled(exp.cast(to_engine(of, scope), "DOUBLE"), 1 / grid)), "BIGINT")
 
 
+def _direct(request: Request, values: Iterable[Valued], schema: Schema, stored: Stored) -> dict[Valued, exp.Expr]:
+    """Steps that are made of a stored double at once, by one CASE: cleaning it first would take a second one."""
+    found = {}
+    for wanted in values:
+        what, of, grid, low, high = wanted
+        kind, base = plain(of, request.source, schema, stored)
+        if what != "steps" or not isinstance(of, Name) or kind is None or kind.type != "real" or base != "DOUBLE":
+            continue
+        own = declared(kind)
+        if own.grid is None and own.bounded and step_bounds(own, grid) == (low, high):
+            found[wanted] = stored_steps(column(of.name), own, grid)
+    return found
+
+
 def measured(measure: Measure, name: str, *, kept: bool) -> exp.Expr:
     """A measure of one group, as the engine computes it from the measure's column; sums have yet to be `cut`."""
     match measure.what:
@@ -114,12 +130,15 @@ def request_rows(
     shape = shape_of(request.source, schema)
     used = (*request.keys, *(wanted[1] for wanted in values))
     late = {e for e, key in zip(request.keys, keys, strict=True) if key.late}
-    clean = {name for e in used if e not in late for name in columns_of(e)}
-    clean |= {name for wanted in values for name in columns_of(wanted[1])}
-    raw = {name for e in late for name in columns_of(e)} - clean
+    direct = _direct(request, values, schema, stored)
+    clean = {name for e in request.keys if e not in late for name in columns_of(e)}
+    clean |= {name for wanted in values if wanted not in direct for name in columns_of(wanted[1])}
+    raw = {name for e in (*late, *(wanted[1] for wanted in direct)) for name in columns_of(e)} - clean
     rows = relation_sql(request.source, schema, stored, {name for e in used for name in columns_of(e)}, raw)
     made = {f"k{i}": key.sql for i, key in enumerate(keys)}
-    made |= {name: _value(wanted, shape.columns) for wanted, name in values.items()}
+    for wanted, name in values.items():
+        at_once = wanted in direct and set(columns_of(wanted[1])) <= raw
+        made[name] = direct[wanted] if at_once else _value(wanted, shape.columns)
     if shape.unit not in (None, ROW):
         made[UNIT] = column(UNIT)
     conditions = [c for i, key in enumerate(keys) if not key.late and (c := key.inside(f"k{i}")) is not None]

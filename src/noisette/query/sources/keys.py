@@ -137,13 +137,20 @@ def postponed(keys: Sequence[Key], request: Request, schema: Schema, stored: Sto
 
 
 def _late(expression: Expression, relation: Relation, schema: Schema, stored: Stored) -> Kind | None:
-    """The declared kind of a column that comes from its table as it is, unless something else needs it clean."""
+    """The declared kind of a whole number that can be cleaned after it was grouped by."""
+    kind, base = plain(expression, relation, schema, stored)
+    return kind if kind is not None and kind.type == "integer" and base in INTEGERS else None
+
+
+def plain(
+    expression: Expression, relation: Relation, schema: Schema, stored: Stored
+) -> tuple[Kind, str] | tuple[None, str]:
+    """The declared kind and the stored type of a column that comes from its table as it is; no condition needs it."""
     match relation:
         case Where(source, condition) if isinstance(expression, Name) and expression.name not in columns_of(condition):
-            return _late(expression, source, schema, stored)
+            return plain(expression, source, schema, stored)
         case Scan(table, alias) if isinstance(expression, Name):
             name = expression.name.removeprefix(f"{alias}.")
-            kind = schema[table].column(name).kind
-            return kind if kind.type == "integer" and base_type(stored[table].get(name, "")) in INTEGERS else None
+            return schema[table].column(name).kind, base_type(stored[table].get(name, ""))
         case _:
-            return None
+            return None, ""
