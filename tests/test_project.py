@@ -37,8 +37,9 @@ LAYERS = {
     "releases": 6,
     "query": 7,
     "curator": 8,
-    "cli": 9,
-    "__main__": 10,
+    "report": 9,
+    "cli": 10,
+    "__main__": 11,
 }
 
 PUBLIC_MODULES = {

@@ -3,17 +3,46 @@
 import typer
 
 from noisette.cli.account import account
+from noisette.cli.ask import ask
 from noisette.cli.audit import audit
+from noisette.cli.budget import budget
+from noisette.cli.common import examples
 from noisette.cli.demo import demo
+from noisette.cli.exits import Shell
+from noisette.cli.explain import explain
+from noisette.cli.ledger import ledger
+from noisette.cli.open import open_data
 
 __all__ = ["app"]
 
+_OPEN = examples(
+    "noisette open visits.parquet --unit patient_id --rows 10 --budget 2,1e-6",
+    "noisette open visits.parquet wards.parquet --policy policy.toml",
+)
+_ASK = examples(
+    'noisette ask "SELECT ward, count(*) AS n FROM visits GROUP BY ward" --spend 0.1',
+    "noisette ask --file questions.sql --spend 0.5,1e-8 --json",
+)
+_EXPLAIN = examples(
+    'noisette explain "SELECT count(*) AS n FROM visits" --spend 0.1',
+    'noisette explain "SELECT avg(age) AS age FROM visits" --error 1 --rows 10000',
+)
+_BUDGET = examples("noisette budget", "noisette budget --json")
+_LEDGER = examples(
+    "noisette ledger", "noisette ledger head > head.txt", 'noisette ledger verify --head "$(cat head.txt)"'
+)
+
 app = typer.Typer(
+    cls=Shell,
     help="Differential privacy that is exact where others approximate.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("open", epilog=_OPEN)(open_data)
+app.command(epilog=_ASK)(ask)
+app.command(epilog=_EXPLAIN)(explain)
+app.command(epilog=_BUDGET)(budget)
+app.add_typer(ledger, name="ledger", epilog=_LEDGER)
 app.command()(demo)
 app.command()(audit)
 app.command()(account)

@@ -9,7 +9,7 @@ from noisette.curator.places import inside, wrong
 from noisette.curator.rules import TableRules
 from noisette.errors import InputError
 
-__all__ = ["check_csv", "is_csv"]
+__all__ = ["check_csv", "header", "is_csv"]
 
 _ENDINGS = (".csv", ".tsv")
 
@@ -42,12 +42,12 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
 
 
 def _lines(place: str, source: Any) -> str:
-    lines = [f'{inside("", column)} = {{ type = "text" }}' for column in _header(source)]
+    lines = [f'{inside("", column)} = {{ type = "text" }}' for column in header(source)]
     kinds = "# or integer, real, boolean, date, timestamp; what is not listed cannot be asked for"
     return "\n".join([f"[{place}]  {kinds}", *(lines or ['patient_id = { type = "text" }'])])
 
 
-def _header(source: Any) -> list[str]:
+def header(source: Any) -> list[str]:
     """The names in the first line, as far as they can be read."""
     path = Path(source[0] if isinstance(source, list | tuple) else source)
     try:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, overload
 from noisette.curator.budget import Budget
 from noisette.curator.buying import bounds_query, keys_query, offered, with_bounds, with_keys
 from noisette.curator.explanation import Explanation, cheapest
+from noisette.curator.keeping import key_of, paid
 from noisette.curator.ledger import Ledger, Memory
 from noisette.curator.policy import Policy
 from noisette.errors import InputError, NoisetteError
@@ -23,7 +24,7 @@ from noisette.query.sources.source import Source
 from noisette.query.sql import parse
 from noisette.releases import Release
 
-__all__ = ["Curator"]
+__all__ = ["Curator", "new_secret"]
 
 One: TypeAlias = str | Query | Asked | Question
 Spend: TypeAlias = Promise | Number
@@ -33,7 +34,8 @@ class Curator:
     """Answers questions about the tables it holds; `nz.open` makes one.
 
     Every question is charged before the data is touched. The same question for the same spend gets the same answer
-    again, for free.
+    again, for free. `secret` keys the choice of rows where a unit has more than may count; `state` names the state of
+    the data that answers are about.
     """
 
     def __init__(
@@ -43,12 +45,15 @@ class Curator:
         schema: Schema,
         ledger: Ledger | None = None,
         analyst: str | None = None,
+        secret: bytes | None = None,
+        state: str = "",
     ) -> None:
         self.policy, self.analyst = policy, analyst
         self.ledger: Ledger = Memory(policy.budget) if ledger is None else ledger
         self._source, self._schema = source, schema
-        self._secret = SYSTEM.bits(128).to_bytes(16, "big")
-        self._kept: dict[tuple[str, str], Any] = {}
+        self._secret = new_secret() if secret is None else secret
+        self._state = state
+        self._kept: dict[str, Any] = {}
         self._lock = Lock()
 
     @property
@@ -163,12 +168,11 @@ class Curator:
 
     def _drawn(self, offer: Offer, spend: Promise) -> Any:
         """What was drawn for the same question and spend before, or else: charge, then draw."""
-        name = offer.text, repr(spend)
+        key = key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
         with self._lock:
-            if name not in self._kept:
-                self.ledger.charge(offer.text, offer.guarantee, offer.parts, analyst=self.analyst)
-                self._kept[name] = self._draw(offer)
-            return self._kept[name]
+            if key not in self._kept:
+                self._kept[key] = paid(self.ledger, offer, key, self._draw, analyst=self.analyst)
+            return self._kept[key]
 
     def _draw(self, offer: Offer) -> Any:
         """Draw; an error that is not ours may quote data, so it ends here, with its own words."""
@@ -198,6 +202,11 @@ class Curator:
             return self._explained(question, promise, level, sizes)
 
         return Explanation(offer, spend, level, answers, offer.why, self._allows(offer.guarantee), again)
+
+
+def new_secret() -> bytes:
+    """A key for the choice of rows."""
+    return SYSTEM.bits(128).to_bytes(16, "big")
 
 
 def _several(question: Any) -> bool:

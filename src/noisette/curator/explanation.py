@@ -165,17 +165,23 @@ def cheapest(explain: Callable[[Promise], float], error: float, delta: Fraction 
         exact = Fraction(f"{epsilon:.4g}")
         return Pure(exact) if delta is None else Approx(exact, delta)
 
+    def width(epsilon: float) -> float:
+        try:
+            return explain(spend(epsilon))
+        except InputError:  # so little that its noise cannot be drawn
+            return math.inf
+
     if explain(spend(1.0)) == math.inf:
         raise InputError(
             "The error of a column depends on how many rows a group has: name a number, such as rows=1000."
         )
     low, high = 2.0**-24, 2.0**-24
-    while explain(spend(high)) > error:
+    while width(high) > error:
         low, high = high, high * 8
         if high > 2**16:
             raise InputError("No epsilon makes the error that small: ask for a larger one.")
     while high > low * _TIGHT:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if explain(spend(middle)) <= error else (middle, high)
+        low, high = (low, middle) if width(middle) <= error else (middle, high)
     best = spend(high)
     return best if explain(best) <= error else spend(high * _TIGHT)

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from noisette.curator.csv import check_csv, is_csv
 from noisette.curator.curator import Curator
-from noisette.curator.fingerprints import fingerprints
+from noisette.curator.fingerprints import fingerprints, state
 from noisette.curator.frames import arrow
-from noisette.curator.ledger import open_ledger
+from noisette.curator.ledger import Ledger, open_ledger
 from noisette.curator.places import closest, inside, wrong
 from noisette.curator.policy import Policy, read_policy
 from noisette.curator.rules import TableRules
@@ -18,12 +18,13 @@ from noisette.curator.tables import declared_only, described
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.privacy import ZCDP, Approx, Promise, Pure
-from noisette.query.schema import Limits
+from noisette.query.schema import Limits, Schema
 from noisette.query.sources.duckdb import DuckDB
 
-__all__ = ["open"]
+__all__ = ["Described", "described_data", "is_database", "open", "table_name"]
 
 _DATABASES = (".duckdb", ".db")
+_LIMITS = ("rows", "groups", "rows_per_group")
 
 
 def open(
@@ -53,27 +54,53 @@ def open(
     >>> len(data.sql("SELECT ward, count(*) FROM data GROUP BY ward", spend="0.5"))
     3
     """
-    limits = Limits(*(None if n is None else whole(n, name) for n, name in _limits(rows, groups, rows_per_group)))
+    found = described_data(source, budget=budget, unit=unit, limits=(rows, groups, rows_per_group), policy=policy)
+    if ledger is None:
+        return found.curator(None, analyst=analyst)
+    kept = open_ledger(ledger, budget=found.policy.budget, data=found.fingerprints)
+    return found.curator(kept, analyst=analyst)
+
+
+class Described(NamedTuple):
+    """Data that can be asked about: what reads them, the owner's complete policy, tables as analysts see them."""
+
+    engine: DuckDB
+    policy: Policy
+    schema: Schema
+    tables: Any
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """What a ledger is about, by table."""
+        return fingerprints(self.tables, self.schema, self.policy.neighbours)
+
+    def curator(self, ledger: Ledger | None, *, analyst: str | None = None, secret: bytes | None = None) -> Curator:
+        """A curator of these data that charges a ledger."""
+        return Curator(self.engine, self.policy, self.schema, ledger, analyst, secret, state(self.tables))
+
+
+def described_data(
+    source: Any,
+    *,
+    budget: Promise | Number | None = None,
+    unit: str | None = None,
+    limits: tuple[int | None, int | None, int | None] = (None, None, None),
+    policy: Policy | Mapping[str, Any] | str | Path | None = None,
+) -> Described:
+    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group."""
+    bounded = Limits(*(None if n is None else whole(n, name) for n, name in zip(limits, _LIMITS, strict=True)))
     rules = read_policy(policy, None if budget is None else _promise(budget))
-    _check_unit(unit, limits)
+    _check_unit(unit, bounded)
     tables = _named(source)
     check_csv(tables, rules.tables, unit)
     engine = DuckDB(tables, declared_only(rules.tables) or None)
     _known(rules, engine)
-    complete = {name: _rules(name, rules.tables.get(name), unit, limits, engine) for name in engine.tables}
+    complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
     schema = {name: described(name, table, _stored(name, table, tables, engine)) for name, table in complete.items()}
     for name, table in schema.items():
         if table.public:
             schema[name] = replace(table, unique=engine.unique(name, table))
-    final = replace(rules, tables=complete)
-    if ledger is None:
-        return Curator(engine, final, schema, analyst=analyst)
-    kept = open_ledger(ledger, budget=final.budget, data=fingerprints(tables, schema, final.neighbours))
-    return Curator(engine, final, schema, kept, analyst)
-
-
-def _limits(rows: int | None, groups: int | None, rows_per_group: int | None) -> tuple[tuple[int | None, str], ...]:
-    return (rows, "rows"), (groups, "groups"), (rows_per_group, "rows_per_group")
+    return Described(engine, replace(rules, tables=complete), schema, tables)
 
 
 def _check_unit(unit: str | None, limits: Limits) -> None:
@@ -97,8 +124,8 @@ def _named(source: Any) -> Any:
             raise InputError("Give a dictionary of tables by name: {'visits': 'visits.parquet'}.")
         return {name: _checked(part, name) for name, part in source.items()}
     if isinstance(source, str | Path):
-        name = _name(Path(source))
-        return Path(source) if Path(source).suffix.lower() in _DATABASES else {name: _checked(source, name)}
+        name = table_name(Path(source))
+        return Path(source) if is_database(source) else {name: _checked(source, name)}
     return {"data": _checked(source, "data")}
 
 
@@ -115,10 +142,15 @@ def _check_path(source: Any) -> None:
             )
 
 
-def _name(path: Path) -> str:
+def is_database(path: str | Path) -> bool:
+    """Whether a file holds tables of its own."""
+    return Path(path).suffix.lower() in _DATABASES
+
+
+def table_name(path: Path) -> str:
     """The name of a file's table.
 
-    >>> _name(Path("my visits.parquet")), _name(Path("visits-*.parquet")), _name(Path("visits/*.csv"))
+    >>> table_name(Path("my visits.parquet")), table_name(Path("visits-*.parquet")), table_name(Path("visits/*.csv"))
     ('my_visits', 'visits', 'visits')
     """
     before = re.split(r"[*?\[]", path.stem)[0]

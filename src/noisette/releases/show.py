@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from noisette.releases.column import Column
 
-__all__ = ["as_html", "as_text"]
+__all__ = ["Cell", "as_html", "as_text", "shown"]
 
 _MOST_ROWS, _LONGEST = 40, 40
 _RIGHT = ' style="text-align:right"'
@@ -31,7 +31,7 @@ def as_text(columns: Sequence[Column]) -> list[str]:
 def as_html(columns: Sequence[Column], footer: str) -> str:
     """The same for a notebook: numbers to the right, what follows the ± in a lighter colour."""
     head = "".join(f"<th{_RIGHT if _number(c) else _LEFT}>{escape(c.name)}</th>" for c in columns)
-    body = zip(*([_td(column, cell) for cell in _cells(column)] for column in columns), strict=True)
+    body = zip(*([_td(column, cell) for cell in shown(column)] for column in columns), strict=True)
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in body)
     notes = [note for note in (_more(columns), footer) if note]
     return f"<table><tr>{head}</tr>{rows}</table>" + "".join(f"<p{_LIGHT}>{escape(note)}</p>" for note in notes)
@@ -59,7 +59,7 @@ def _number(column: Column) -> bool:
 
 def _laid(column: Column) -> list[str]:
     """A column as texts of one width: values end at one place, and so do what follows the ±."""
-    cells = _cells(column)
+    cells = shown(column)
     values = max((len(cell.value) for cell in cells), default=0)
     halves = max((len(cell.half) for cell in cells), default=0)
     texts = [
@@ -74,7 +74,8 @@ def _laid(column: Column) -> list[str]:
     return [place(text, width) for text in [column.name, *texts]]
 
 
-def _cells(column: Column) -> list[Cell]:
+def shown(column: Column) -> list[Cell]:
+    """The first rows of a column as people read them."""
     values = column.values[:_MOST_ROWS].to_pylist()
     if column.low is None or column.high is None:
         return [Cell(_plain(value)) for value in values]

@@ -1,0 +1,67 @@
+"""`noisette ask`: questions in SQL, answers with noise and error bars."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from noisette.cli.common import Folder, Json, Level, amount, curator_of, patience
+from noisette.cli.questions import File, Question, questions_of
+from noisette.errors import InputError
+
+if TYPE_CHECKING:
+    from noisette.releases import Release
+
+__all__ = ["ask"]
+
+
+def ask(
+    question: Question = None,
+    spend: Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")] = "",
+    file: File = None,
+    level: Level = 0.95,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV with the ends of the error bars.")] = False,
+    parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file as well.", metavar="FILE")] = None,
+    json: Json = False,
+    project: Folder = None,
+) -> None:
+    """Ask in SQL and pay for the answer; the same question for the same spend is free the next time.
+
+    Several statements, separated by semicolons, are planned together and share what is spent. JSON is one line for each
+    answer: its record, with which the promise can be checked.
+    """
+    if not spend:
+        raise InputError("Say what to spend, such as --spend 0.1; `noisette explain` tells the error to expect.")
+    if csv and json:
+        raise InputError("Choose one of --csv and --json.")
+    if parquet is not None and not parquet.absolute().parent.is_dir():
+        raise InputError("The folder of the Parquet file is missing: create it first.")
+    promise, asked = amount(spend, "--spend"), questions_of(question, file)
+    with patience("Asking"), curator_of(project, asking=True) as curator:
+        answers = curator.ask(asked, spend=promise, level=level)
+    if parquet is not None:
+        _write_parquet(answers, parquet)
+    texts = [_csv(answer) if csv else answer.to_json() if json else str(answer) for answer in answers]
+    typer.echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
+
+
+def _csv(answer: "Release") -> str:
+    from pyarrow.csv import write_csv
+
+    buffer = io.BytesIO()
+    write_csv(answer.to_arrow(), buffer)
+    return buffer.getvalue().decode()
+
+
+def _write_parquet(answers: "list[Release]", path: Path) -> None:
+    """One file, or for several answers visits-1.parquet, visits-2.parquet."""
+    from pyarrow.parquet import write_table
+
+    several = len(answers) > 1
+    for i, answer in enumerate(answers, start=1):
+        place = path.with_stem(f"{path.stem}-{i}") if several else path
+        try:
+            write_table(answer.to_arrow(), place)
+        except OSError:
+            raise InputError(f"{place.name} cannot be written: ask again with another name, which is free.") from None

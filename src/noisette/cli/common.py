@@ -1,0 +1,134 @@
+"""What the commands share: options, amounts as texts, JSON, and a sign of life."""
+
+import json as json_module
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Approx, Promise, Pure
+
+if TYPE_CHECKING:
+    from noisette.curator import Curator
+    from noisette.curator.ledger import Book
+    from noisette.curator.project import Project
+
+__all__ = [
+    "Folder",
+    "Json",
+    "Level",
+    "amount",
+    "as_json",
+    "curator_of",
+    "examples",
+    "ledger_of",
+    "patience",
+    "project_of",
+]
+
+Folder: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--project", help="The folder of the project; else the nearest one from here up.", metavar="DIR"),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, with exact numbers as texts.")]
+Level: TypeAlias = Annotated[float, typer.Option(help="How likely a true number lies within its error bar.")]
+
+
+def project_of(folder: Path | None) -> "Project":
+    """The project that was named, or the nearest one from here up."""
+    from noisette.curator.project import Project
+
+    return Project.find() if folder is None else Project.read(folder)
+
+
+def amount(text: str, option: str) -> Promise:
+    """A promise from a text.
+
+    >>> amount("0.1", "--spend"), amount("2,1e-6", "--budget"), amount("rho=0.01", "--spend")
+    (Pure('1/10'), Approx('2', '1/1000000'), ZCDP('1/100'))
+    """
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        match parts:
+            case [one] if one.startswith("rho="):
+                found: Promise = ZCDP(one.removeprefix("rho="))
+            case [eps]:
+                found = Pure(eps)
+            case [eps, delta]:
+                found = Approx(eps, delta)
+            case _:
+                raise InputError("it has too many parts.")
+    except InputError as fault:
+        forms = "an epsilon (0.1), an epsilon and a delta (0.1,1e-8) or a rho (rho=0.01)"
+        raise InputError(f"{option} must be {forms}: {fault}") from None
+    if (found.rho if isinstance(found, ZCDP) else found.eps) <= 0:
+        raise InputError(f"{option} must be above 0: without noise budget nothing can be told.")
+    return found
+
+
+@contextmanager
+def curator_of(folder: Path | None, *, asking: bool) -> "Iterator[Curator]":
+    """The curator of a project, whose ledger is let go of afterwards."""
+    from noisette.curator.ledger import Book
+
+    curator = project_of(folder).curator(asking=asking)
+    try:
+        yield curator
+    finally:
+        assert isinstance(curator.ledger, Book)
+        curator.ledger.close()
+
+
+@contextmanager
+def ledger_of(folder: Path | None) -> "Iterator[Book]":
+    """The ledger of a project, let go of afterwards."""
+    book = project_of(folder).ledger()
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def as_json(found: Mapping[str, Any]) -> str:
+    """JSON for machines: no NaN, no infinity.
+
+    >>> print(as_json({"half_width": float("inf")}))
+    {
+      "half_width": null
+    }
+    """
+    return json_module.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Mapping():
+            return {name: _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case float():
+            return value if math.isfinite(value) else None
+        case _:
+            return value
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help."""
+    return "\n\n".join(["Examples:", *lines])
+
+
+@contextmanager
+def patience(what: str) -> Iterator[None]:
+    """A sign of life on the error stream of a terminal, the same whatever the data are."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{what} …"):
+        yield

@@ -1,0 +1,204 @@
+"""The tour as one HTML file."""
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+
+from noisette import report as parts
+from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
+from noisette.cli.demo.data import OLDEST
+from noisette.cli.demo.questions import MONTHS, TARGET
+from noisette.cli.demo.tour import Answer, Tour
+from noisette.curator.ledger import Entry
+from noisette.releases import Column
+from noisette.releases.figures import promise
+
+__all__ = ["report"]
+
+_LONGEST, _SOME = 160, 6
+
+_LEAD = (
+    "A tour of differential privacy on a hospital that does not exist. All patients and visits are invented, the same "
+    "ones every time. That is why this page may show the truth beside each answer; of real data nobody gets to see it."
+)
+
+
+def report(tour: Tour) -> str:
+    """The tour as a page that needs no network."""
+    sections = [_tiles(tour), _data(tour), _attack(tour), *_answers(tour), _curves(tour), _budget(tour), _ledger(tour)]
+    return parts.page("Noisette: a small noise around every answer", _LEAD, sections)
+
+
+def _tiles(tour: Tour) -> str:
+    held, bars = tour.bars
+    return parts.tiles(
+        [
+            (
+                f"{tour.rows:,} visits",
+                f"of {tour.patients:,} invented patients, each protected with all of their visits",
+            ),
+            (
+                f"± {tour.attack.private.doubt:,.0f}",
+                "is the attacker's error about one person; with exact answers it is 0",
+            ),
+            (f"{held} of {bars}", "error bars hold the truth; each does with a probability of 95 %"),
+            (promise(tour.budget), f"is the budget, spent on {len(tour.entries)} charges; then answers are refused"),
+        ]
+    )
+
+
+def _data(tour: Tour) -> str:
+    facts = tour.facts
+    return parts.card(
+        "The data, and what their owner declares",
+        f"The table visits has a row for each visit: patient_id, day, ward, diagnosis, age, cost. One patient comes "
+        f"{facts['most']} times, most come a few times; some diagnoses are those of a handful. The public table wards "
+        "says which region a ward is in. The owner protects each patient_id, counts at most 16 visits of one, and "
+        "bounds a cost by 3,000.",
+        note=f"Error bars hold the noise, not what these limits change: {facts['beyond']:,} of {tour.rows:,} visits "
+        f"are beyond 16 of a patient, and {facts['clamped']:,} costs above 3,000. Only invented data lets us count.",
+    )
+
+
+def _attack(tour: Tour) -> str:
+    attack = tour.attack
+    sides = _told(attack.exact, attack.most), _told(attack.private, attack.most)
+    names = "everyone", "everyone but her", "the difference", "what it tells"
+    rows = [list(row) for row in zip(names, *sides, strict=True)]
+    return parts.card(
+        "An attack",
+        f"The newspaper wrote that a woman of {OLDEST} was in this hospital, and there is one patient of that age. "
+        "Somebody wants to know whether she is treated for depression. Two counts of many people seem harmless; their "
+        "difference is what she alone contributes.",
+        parts.code(f"{ALL}\n{OTHERS}"),
+        parts.table(["visits", "exact answers", "through Noisette"], rows, numbers=(1, 2)),
+        note=f"The exact answers are computed by this demo from its own invented data: she had {attack.secret} such "
+        f"visits. Through Noisette the two questions cost {promise(attack.cost)}; asking the first one {AGAIN} times "
+        f"more gave the same answer each time, so averaging does not help. Whoever knows everyone else and starts with "
+        f"a fifty-fifty guess is right with a probability of at most {attack.ceiling:.0%} after both answers.",
+    )
+
+
+def _told(told: Told, most: int) -> list[str]:
+    pairs = (told.everyone, told.error), (told.others, told.error), (told.difference, told.doubt)
+    verdict = f"{told.difference:,.0f}: revealed" if told.reveals(most) else f"0 to {most} fit: nothing"
+    return [*(f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs), verdict]
+
+
+# Answers
+
+
+def _answers(tour: Tour) -> Iterator[str]:
+    """A card for each question of the tour; what was asked together stands together."""
+    for number, (question, group) in enumerate(groupby(tour.answers, key=lambda answer: answer.question), 1):
+        answers = list(group)
+        first, hidden = answers[0].release, _hidden(tour, answers[0])
+        told = f"data.explain(question, error={TARGET:g})\n\n{tour.explained}"
+        yield parts.card(
+            f"{number}. {question.title}",
+            question.text,
+            parts.code(told) if question.title == MONTHS.title else "",
+            *(_one(answer) for answer in answers),
+            parts.more("What is promised", first.statement),
+            note=f"{promise(first.guarantee)} · 95 % error bars · claim checked from its record{hidden}",
+        )
+
+
+def _one(answer: Answer) -> str:
+    """The question, the table, and charts: beside it, or below if it has several numbers in a row."""
+    charts = [_chart(answer, answer.release[name]) for name in answer.truth]
+    table = parts.answer(answer.release, answer.truth)
+    if answer.question.chart:
+        charts = [_columns(answer, answer.release[answer.question.chart]), *charts]
+    several = len(answer.truth) > 1
+    return parts.code(answer.sql) + (table + parts.beside(*charts) if several else parts.beside(table, "".join(charts)))
+
+
+def _labels(answer: Answer) -> list[str]:
+    keys = [column.values.to_pylist() for column in answer.release.columns if not column.measured]
+    return [", ".join(map(str, key)) for key in zip(*keys, strict=True)] or [""] * len(answer.release)
+
+
+def _chart(answer: Answer, column: Column) -> str:
+    assert column.low is not None
+    assert column.high is not None
+    labels = _labels(answer) if any(_labels(answer)) else [column.name]
+    title = f"{column.name}: how far the answer and its error bar are from the truth"
+    ends = column.low.tolist(), column.high.tolist()
+    return parts.deviations(labels, column.values.to_pylist(), *ends, answer.truth[column.name].tolist(), title=title)
+
+
+def _columns(answer: Answer, column: Column) -> str:
+    assert column.low is not None
+    assert column.high is not None
+    key = answer.release.columns[0].name
+    ends = {"low": column.low.tolist(), "high": column.high.tolist()}
+    return parts.columns(_labels(answer), column.values.to_pylist(), title=f"{column.name} by {key}", **ends)
+
+
+def _hidden(tour: Tour, answer: Answer) -> str:
+    """Which diagnoses were not told, if that was the question."""
+    if answer.release.columns[0].name != "diagnosis":
+        return ""
+    rare = sorted(tour.hidden.items(), key=lambda item: item[1])
+    some = ", ".join(f"{name} ({patients:,})" for name, patients in rare[:_SOME])
+    return f" · not told, with their patients: {some}" + (f" and {len(rare) - _SOME} more" if len(rare) > _SOME else "")
+
+
+# Costs
+
+
+def _curves(tour: Tour) -> str:
+    chart = parts.lines(
+        tour.curves, tour.seen, axis="ε of a question", title="The error bar of a count, and errors seen"
+    )
+    return parts.card(
+        "Error against ε",
+        "The lines are known before anything is asked: explain reads no data. Twice the ε is half the error. Counting "
+        "each patient once costs a sixteenth. The dots are the errors of all counts on this page; 95 % of them are "
+        "expected below their line.",
+        chart,
+    )
+
+
+def _budget(tour: Tour) -> str:
+    labels, left = [str(i) for i in range(len(tour.left))], [float(eps) for _, eps in tour.left]
+    chart = parts.columns(labels, left, title="ε that is left after so many charges")
+    rows = [
+        [str(i), title, f"{float(before - after):.4g}", f"{float(after):.4g}"]
+        for i, ((_, before), (title, after)) in enumerate(zip(tour.left, tour.left[1:], strict=False), 1)
+    ]
+    table = parts.table(["", "for", "ε", "left"], rows, numbers=(2, 3))
+    refusals = "".join(map(parts.said, tour.refusals))
+    return parts.card(
+        "The budget",
+        "All answers together may cost so much and no more. Asked for 1 when less was left, and for 0.01 when nothing "
+        "was, the curator refused before touching any data:",
+        refusals,
+        parts.beside(table, chart),
+    )
+
+
+def _ledger(tour: Tour) -> str:
+    rows = [
+        [str(e.number), e.time[11:19], e.analyst or "", promise(e.guarantee), _mechanisms(e), _asked(e)]
+        for e in tour.entries
+    ]
+    return parts.card(
+        "The ledger",
+        "Each question is written to a file before its noise is drawn: who asked, what exactly, with which mechanisms. "
+        "The entries form a chain, so that a change to any of them shows. The first entry opened the ledger.",
+        parts.table(["entry", "time", "analyst", "cost", "noise", "what was asked, in canonical form"], rows),
+        note=f"Head of the chain: {tour.head}. {tour.checked} charges were checked against their mechanisms.",
+    )
+
+
+def _mechanisms(entry: Entry) -> str:
+    names = [str(part["mechanism"]) for part in entry.parts]
+    return ", ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
+
+
+def _asked(entry: Entry) -> str:
+    """The beginning of the canonical question."""
+    asked = " ".join(json.loads(entry.question)["asked"])
+    return asked if len(asked) <= _LONGEST else f"{asked[:_LONGEST]}…"

@@ -1,0 +1,115 @@
+"""The tour on a terminal: what fits on a few screens; the rest is in the report."""
+
+from itertools import groupby
+from typing import Any
+
+from noisette.cli.demo.attack import AGAIN, Told
+from noisette.cli.demo.data import OLDEST
+from noisette.cli.demo.tour import Answer, Tour
+from noisette.releases.figures import promise
+from noisette.releases.show import shown
+from noisette.report.tables import true_texts
+
+__all__ = ["show"]
+
+_ROWS, _BAR = 3, 24
+
+
+def show(tour: Tour, console: Any) -> None:
+    """Print the tour."""
+    console.print("\n[bold]Noisette[/bold]: a small noise around every answer, so that no person shows through.")
+    console.print(
+        f"[dim]{tour.rows:,} visits of {tour.patients:,} patients, all invented: so the truth may be shown.[/dim]"
+    )
+    _attack(tour, console)
+    for number, (question, group) in enumerate(groupby(tour.answers, key=lambda answer: answer.question), 1):
+        answers = list(group)
+        _rule(console, f"{number}. {question.title}", promise(answers[0].release.guarantee))
+        for answer in answers:
+            _answer(answer, console)
+        if answers[0].release.columns[0].name == "diagnosis":
+            rare = sorted(tour.hidden.items(), key=lambda item: item[1])[:3]
+            console.print(f"[dim]not told: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
+    _curves(tour, console)
+    _budget(tour, console)
+
+
+def _rule(console: Any, title: str, note: str = "") -> None:
+    console.print(f"\n[bold]{title}[/bold]" + (f"  [dim]{note}[/dim]" if note else ""))
+
+
+def _table(head: list[str], right: int) -> Any:
+    """A table without lines; columns from `right` on stand to the right."""
+    from rich.table import Table
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for i, name in enumerate(head):
+        table.add_column(name, justify="right" if i >= right else "left", no_wrap=True)
+    return table
+
+
+def _attack(tour: Tour, console: Any) -> None:
+    from rich.text import Text
+
+    attack = tour.attack
+    _rule(console, "An attack")
+    console.print(
+        f"One patient is {OLDEST} years old. Is she treated for depression? Subtract two harmless counts of visits:"
+    )
+    table = _table(["", "everyone", "all but her", "difference", ""], 1)
+    for who, told in (("exact answers", attack.exact), ("through Noisette", attack.private)):
+        open_ = told.reveals(attack.most)
+        verdict = Text("revealed", "red") if open_ else Text(f"0 to {attack.most} visits fit", "green")
+        table.add_row(who, *_numbers(told), verdict)
+    console.print(table)
+    console.print(
+        f"[dim]The exact answers are the demo's own, from its invented rows. Asked {AGAIN} times more, the curator "
+        f"says the same. A fifty-fifty guess becomes right with at most {attack.ceiling:.0%}.[/dim]"
+    )
+
+
+def _numbers(told: Told) -> list[str]:
+    pairs = [(told.everyone, told.error), (told.others, told.error), (told.difference, told.doubt)]
+    return [f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs]
+
+
+def _answer(answer: Answer, console: Any) -> None:
+    from rich.text import Text
+
+    release, head, laid = answer.release, [], []
+    for column in release.columns:
+        head.append(column.name)
+        laid.append([Text(f"{value} ± {half}" if half else value) for value, half in shown(column)])
+        if column.measured:
+            head.append("truth")
+            laid.append([Text(text, "dim") for text in true_texts(column, answer.truth[column.name])])
+    table = _table(head, sum(not column.measured for column in release.columns))
+    for row in list(zip(*laid, strict=True))[:_ROWS]:
+        table.add_row(*row)
+    console.print(table)
+    if len(release) > _ROWS:
+        console.print(f"[dim]… and {len(release) - _ROWS} more[/dim]")
+
+
+def _curves(tour: Tour, console: Any) -> None:
+    _rule(console, "Error against ε", "known before anything is asked")
+    names = list(tour.curves)
+    table = _table(["ε", *names], 0)
+    for points in list(zip(*tour.curves.values(), strict=True))[1::2]:
+        table.add_row(f"{points[0][0]:g}", *(f"± {error:,.0f}" for _, error in points))
+    console.print(table)
+
+
+def _budget(tour: Tour, console: Any) -> None:
+    _rule(console, "The budget and its ledger", f"{promise(tour.budget)} in all, then refusals")
+    whole = float(tour.left[0][1])
+    for entry, (title, left), (_, before) in zip(tour.entries, tour.left[1:], tour.left, strict=False):
+        full = round(_BAR * float(left) / whole)
+        bar = f"[green]{'█' * full}[/green][dim]{'░' * (_BAR - full)}[/dim]"
+        console.print(f"{entry.number:5d}  −{float(before - left):<5.3g} {bar} {float(left):<5.3g} [dim]{title}[/dim]")
+    for refusal in tour.refusals:
+        console.print(f"[yellow]refused:[/yellow] {refusal}", soft_wrap=False)
+    held, bars = tour.bars
+    console.print(
+        f"[dim]{tour.checked} charges checked, chain verified; {held} of {bars} error bars hold the truth.[/dim]"
+    )

@@ -1,0 +1,186 @@
+"""The tour as values: attack, ask, spend all of the budget, be refused."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.cli.demo.attack import Attack, attacked
+from noisette.cli.demo.data import LARGE, POLICY, tables
+from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
+from noisette.cli.demo.truth import Truth, held
+from noisette.curator import Curator, open
+from noisette.curator.ledger import Book, Entry
+from noisette.errors import BudgetError
+from noisette.privacy import Approx, Promise, Pure
+from noisette.releases import Release, check
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Answer", "Tour", "toured"]
+
+Tell = Callable[[str], None]
+_EPSILONS = [2.0**i for i in range(-5, 3)]
+_LINES = {
+    "a patient counts up to 16 times": "SELECT ward, count(*) AS n FROM visits GROUP BY ward",
+    "a patient counts once": "SELECT count(DISTINCT patient_id) AS n FROM visits",
+}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was asked and given, and the truth, which may be shown since the data is invented."""
+
+    question: Question
+    sql: str
+    release: Release
+    truth: dict[str, NDArray[np.float64]]
+
+    @property
+    def bars(self) -> tuple[int, int]:
+        """How many error bars hold the truth, and how many there are."""
+        right = sum(held(self.release[name], true) for name, true in self.truth.items())
+        return right, len(self.truth) * len(self.release)
+
+
+@dataclass
+class Tour:
+    """All that happened."""
+
+    patients: int
+    rows: int
+    facts: dict[str, Any]
+    attack: Attack
+    explained: str = ""
+    answers: list[Answer] = field(default_factory=list)
+    left: list[tuple[str, Fraction]] = field(default_factory=list)
+    curves: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    hidden: dict[str, int] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
+    entries: tuple[Entry, ...] = ()
+    head: str = ""
+    checked: int = 0
+    budget: Promise = field(default_factory=lambda: Pure(1))
+
+    @property
+    def bars(self) -> tuple[int, int]:
+        """How many error bars of all answers hold the truth, and how many there are."""
+        right, bars = zip(*(answer.bars for answer in self.answers), strict=True)
+        return sum(right), sum(bars)
+
+    @property
+    def seen(self) -> dict[str, list[tuple[float, float]]]:
+        """The errors of counts, by how often a patient counts: (epsilon, error)."""
+        found: dict[str, list[tuple[float, float]]] = {name: [] for name in self.curves}
+        for answer in self.answers:
+            for name in answer.truth.keys() & {"visits", "patients"}:
+                curve = list(found)[0 if len(answer.release) > 1 else 1]
+                given = answer.release[name].values.to_numpy(zero_copy_only=False)
+                if len(answer.question.sql) == 1:
+                    found[curve] += [(float(_eps(answer.question.spend)), abs(e)) for e in given - answer.truth[name]]
+        return found
+
+
+def toured(patients: int = LARGE, tell: Tell = lambda step: None) -> Tour:
+    """Make the hospital, open it in a folder that is gone afterwards, and take the tour; `tell` hears each step."""
+    tell("Making up a hospital")
+    made = tables(patients)
+    truth = Truth(made)
+    with TemporaryDirectory(prefix="noisette-demo-") as folder:
+        tell("Opening it")
+        data = _opened(made, Path(folder))
+        assert isinstance(data.ledger, Book)
+        try:
+            return _tour(data, truth, data.ledger, tell)
+        finally:
+            data.ledger.close()
+            truth.close()
+
+
+def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:
+    import pyarrow.parquet
+
+    files = {name: folder / f"{name}.parquet" for name in made}
+    for name, table in made.items():
+        pyarrow.parquet.write_table(table, files[name])
+    return open(files, policy=POLICY, ledger=folder / "visits.ledger", analyst="ana")
+
+
+def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
+    facts = _facts(truth)
+    tell("Attacking it")
+    tour = Tour(facts["patients"], facts["visits"], facts, attacked(data, truth), budget=ledger.budget)
+    tour.left.append(("nothing yet", _eps(ledger.budget)))
+    names = "The attack: everyone", "The attack: everyone but her"
+    tour.left += [(name, _eps(left)) for name, left in zip(names, tour.attack.left, strict=True)]
+    for question in QUESTIONS:
+        tell(question.title)
+        _ask(tour, data, truth, question)
+    tour.hidden = _hidden(tour, truth)
+    tell(MONTHS.title)
+    explained = data.explain(MONTHS.sql[0], error=TARGET)
+    tour.explained = str(explained)
+    _ask(tour, data, truth, Question(MONTHS.title, MONTHS.text, MONTHS.sql, explained.spend, MONTHS.chart))
+    tell("Error against epsilon")
+    tour.curves = {name: [_point(data, sql, e) for e in _EPSILONS] for name, sql in _LINES.items()}
+    tell("Spending the rest")
+    _spend_the_rest(tour, data, truth)
+    tour.entries, tour.head, tour.checked = ledger.entries, str(ledger.verify()), ledger.check()
+    return tour
+
+
+def _facts(truth: Truth) -> dict[str, Any]:
+    """Of the made-up data itself."""
+    limit, bound = POLICY["tables"]["visits"]["rows"], POLICY["tables"]["visits"]["columns"]["cost"]["bounds"][1]
+    return truth.rows(
+        "SELECT count(*) AS patients, sum(n)::BIGINT AS visits, max(n) AS most, "
+        f"sum(greatest(n - {limit}, 0))::BIGINT AS beyond, sum(clamped)::BIGINT AS clamped FROM "
+        f"(SELECT count(*) AS n, count(*) FILTER (cost > {bound}) AS clamped FROM visits GROUP BY patient_id)"
+    )[0]
+
+
+def _ask(tour: Tour, data: Curator, truth: Truth, question: Question) -> None:
+    """Ask, check the claim of each answer from its record alone, and put the truth beside it."""
+    for sql, release in zip(question.sql, data.ask(list(question.sql), spend=question.spend), strict=True):
+        check(release.to_json())
+        tour.answers.append(Answer(question, sql, release, truth.of(release, sql)))
+    tour.left.append((question.title, _eps(data.budget.left)))
+
+
+def _hidden(tour: Tour, truth: Truth) -> dict[str, int]:
+    """Diagnoses that were not told, and how many patients have them."""
+    asked = next(answer for answer in tour.answers if answer.release.columns[0].name == "diagnosis")
+    told = set(asked.release["diagnosis"].values.to_pylist())
+    return {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in told}
+
+
+def _point(data: Curator, sql: str, epsilon: float) -> tuple[float, float]:
+    return epsilon, data.explain(sql, spend=epsilon).error
+
+
+def _spend_the_rest(tour: Tour, data: Curator, truth: Truth) -> None:
+    """Ask for more than is left, then for all that is left, then for a little more."""
+    _refused(tour, data, TOO_MUCH, Pure(1))
+    rest = Question(
+        "The last of the budget", "What is left is spent on one more count.", (LAST,), Pure(tour.left[-1][1])
+    )
+    _ask(tour, data, truth, rest)
+    _refused(tour, data, TOO_MUCH, Pure("0.01"))
+
+
+def _refused(tour: Tour, data: Curator, sql: str, spend: Promise) -> None:
+    try:
+        data.sql(sql, spend=spend)
+    except BudgetError as refusal:
+        tour.refusals.append(str(refusal))
+
+
+def _eps(promise: Promise) -> Fraction:
+    assert isinstance(promise, Pure | Approx)
+    return promise.eps

@@ -1,0 +1,80 @@
+"""Entries of a ledger for people to read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["as_table", "question"]
+
+_LONGEST = 200
+
+
+def as_table(history: Sequence[Mapping[str, Any]]) -> Any:
+    """The entries, one a row."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name, place in (("#", "right"), ("time", "left"), ("what", "left"), ("cost", "left")):
+        table.add_column(name, justify=place, overflow="fold")  # type: ignore[arg-type]
+    for body in history:
+        cells = (str(body["number"]), body["time"][:16].replace("T", " "), _what(body), _cost(body))
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _what(body: Mapping[str, Any]) -> str:
+    match body["kind"]:
+        case "charge":
+            return question(body["question"])
+        case "open":
+            return "the ledger was opened"
+        case _:
+            return f"{body['act']}: {body['why']}"
+
+
+def _cost(body: Mapping[str, Any]) -> str:
+    said = body.get("guarantee" if body["kind"] == "charge" else "budget")
+    if not said:
+        return ""
+    from noisette.releases.figures import rounded
+
+    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    parts = [f"{letter} = {rounded(Fraction(said[n]), up=True)}" for n, letter in letters.items() if n in said]
+    return ("" if body["kind"] == "charge" else "budget ") + ", ".join(parts)
+
+
+def question(text: str) -> str:
+    """A canonical question in short.
+
+    >>> asked = {"aggregates": [["rows"], ["mean", ["name", "t1.age"]]], "keys": [["name", "t1.ward"]]}
+    >>> question(json.dumps({"asked": [json.dumps({**asked, "source": ["scan", "visits", "t1"]})]}))
+    'rows, mean(age) by ward from visits'
+    """
+    try:
+        told = "; ".join(_one(json.loads(one)) for one in json.loads(text)["asked"])
+    except (ValueError, KeyError, TypeError, IndexError):
+        told = text
+    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+
+
+def _one(asked: Mapping[str, Any]) -> str:
+    what = ", ".join(map(_short, asked["aggregates"])) or "keys"
+    by = ", ".join(map(_short, asked["keys"]))
+    return f"{what}{' by ' if by else ''}{by} from {_short(asked['source'])}"
+
+
+def _short(part: Any) -> str:
+    match part:
+        case ["scan", table, *_] | ["number" | "text", table]:
+            return str(table)
+        case ["name", name]:
+            return str(name).rpartition(".")[2]
+        case [str(name)]:
+            return name
+        case [str(name), *arguments]:
+            return f"{name}({', '.join(map(_short, arguments))})"
+        case _:
+            return str(part)

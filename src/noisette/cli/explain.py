@@ -1,0 +1,79 @@
+"""`noisette explain`: the cost and the error of an answer, before it is paid."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noisette.cli.common import Folder, Json, Level, amount, as_json, curator_of, patience
+from noisette.cli.questions import File, Question, questions_of
+from noisette.errors import InputError
+
+if TYPE_CHECKING:
+    from noisette.curator.explanation import Explanation
+    from noisette.query.expected import Expected
+
+__all__ = ["explain"]
+
+
+def explain(
+    question: Question = None,
+    spend: Annotated[str | None, typer.Option(help="What would be spent: 0.1, or 0.1,1e-8, or rho=0.01.")] = None,
+    error: Annotated[float | None, typer.Option(help="The error bar (±) you can live with: finds the epsilon.")] = None,
+    rows: Annotated[int | None, typer.Option(help="Rows of a group, for errors that depend on them.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --error, a delta to use beside the epsilon.")] = None,
+    file: File = None,
+    level: Level = 0.95,
+    plot: Annotated[Path | None, typer.Option(help="Draw the error against epsilon.", metavar="FILE")] = None,
+    json: Json = False,
+    project: Folder = None,
+) -> None:
+    """Tell the error to expect, or the epsilon for an error; nothing is read or spent."""
+    if (spend is None) == (error is None):
+        raise InputError("Say either what to spend or which error you can live with: --spend 0.1 or --error 50.")
+    if delta is not None and error is None:
+        raise InputError("--delta goes with --error; with --spend write 0.1,1e-8.")
+    if rows is not None and rows < 1:
+        raise InputError("--rows must be a whole number from 1 on.")
+    promise = None if spend is None else amount(spend, "--spend")
+    asked = questions_of(question, file)
+    with patience("Explaining"), curator_of(project, asking=False) as curator:
+        found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level)
+        if plot is not None:
+            _draw(found, plot)
+    typer.echo(as_json(_told(found)) if json else str(found))
+
+
+def _draw(found: "Explanation", path: Path) -> None:
+    try:
+        found.plot(str(path))
+    except (OSError, ValueError):
+        raise InputError(
+            f"{path.name} cannot be drawn: name a .png, .svg or .pdf file in a folder that is there."
+        ) from None
+
+
+def _told(found: "Explanation") -> dict[str, Any]:
+    from noisette.releases.record import stated
+
+    return {
+        "spend": stated(found.spend),
+        "guarantee": stated(found.offer.guarantee),
+        "allowed": found.allowed,
+        "level": found.level,
+        "unit": found.offer.unit,
+        "why": found.why,
+        "questions": [[_column(column) for column in columns] for columns in found.answers],
+    }
+
+
+def _column(column: "Expected") -> dict[str, Any]:
+    return {
+        "column": column.name,
+        "half_width": column.half_width,
+        "half_width_by_rows": {str(rows): width for rows, width in column.by_size.items()},
+        "ranks": column.ranks,
+        "mechanism": column.mechanism,
+        "sensitivity": column.sensitivity,
+        "assumes": column.assumes,
+    }

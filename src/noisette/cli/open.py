@@ -1,0 +1,130 @@
+"""`noisette open`: declare who is protected and how much may be told, and make a project of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noisette.cli.common import Folder, Json, amount, as_json, patience
+
+if TYPE_CHECKING:
+    from noisette.curator.gaps import Gap
+    from noisette.curator.opening import Described
+    from noisette.curator.project import Project
+    from noisette.query.schema import Column, Table
+
+__all__ = ["open_data"]
+
+
+def open_data(
+    data: Annotated[list[str], typer.Argument(help="Parquet, CSV or DuckDB files; name=FILE names a table.")],
+    budget: Annotated[str | None, typer.Option(help="What all answers may cost: 2,1e-6, or 2, or rho=0.5.")] = None,
+    unit: Annotated[str | None, typer.Option(help="The column that says whose row it is; else each row.")] = None,
+    rows: Annotated[int | None, typer.Option(help="The most rows of one unit that count.")] = None,
+    groups: Annotated[int | None, typer.Option(help="The most groups that one unit counts in.")] = None,
+    rows_per_group: Annotated[int | None, typer.Option(help="The most rows of one unit in a group.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="A policy file that says all of it.", metavar="FILE")] = None,
+    json: Json = False,
+    project: Folder = None,
+) -> None:
+    """Make a project: a policy file to edit, a ledger with the budget, and a secret, beside the data.
+
+    To open the same data again changes nothing: there is one budget for them.
+    """
+    from noisette.curator.gaps import gaps
+    from noisette.curator.project import Project
+
+    promise = None if budget is None else amount(budget, "--budget")
+    limits = {"rows": rows, "groups": groups, "rows_per_group": rows_per_group}
+    with patience("Opening"):
+        made = Project.create(data, folder=project, budget=promise, unit=unit, policy=policy, **limits)
+        found = made.described()
+    missing = gaps(found.schema)
+    if json:
+        typer.echo(as_json(_told(made, found, missing)))
+    else:
+        _show(made, found, missing)
+
+
+# For machines
+
+
+def _told(made: "Project", found: "Described", missing: "list[Gap]") -> dict[str, Any]:
+    from noisette.releases.record import stated
+
+    return {
+        "project": str(made.folder),
+        "policy": str(made.policy_file),
+        "budget": stated(found.policy.budget),
+        "neighbours": str(found.policy.neighbours),
+        "tables": {name: _table(table) for name, table in found.schema.items()},
+        "missing": [vars(gap) for gap in missing],
+    }
+
+
+def _table(table: "Table") -> dict[str, Any]:
+    columns = {column.name: _column(column) for column in table.columns}
+    return {"unit": table.unit, **vars(table.limits), "public": table.public, "columns": columns}
+
+
+def _column(column: "Column") -> dict[str, Any]:
+    kind = column.kind
+    bounds = [str(kind.low), str(kind.high)] if kind.bounded else None
+    return {"type": kind.type, "bounds": bounds, "keys": kind.keys, "nullable": kind.nullable}
+
+
+# For people
+
+
+def _show(made: "Project", found: "Described", missing: "list[Gap]") -> None:
+    from rich.console import Console
+
+    from noisette.releases.figures import promise
+
+    console = Console(highlight=False, soft_wrap=True, markup=False)
+    console.print(f"budget   {promise(found.policy.budget)} for all answers together, {found.policy.neighbours}")
+    console.print(f"policy   {_near(made.policy_file)}")
+    console.print(f"project  {_near(made.folder / '.noisette')}")
+    for table in found.schema.values():
+        console.print()
+        console.print(f"{table.name}: {_whose(table)}")
+        console.print(_columns(table))
+    if missing:
+        console.print(f"Not declared yet. Write into {made.policy_file.name} what you know from elsewhere:\n")
+    for gap in missing:
+        console.print(f"[{gap.place}]\n{gap.line}  # {gap.why}")
+    where = "" if Path.cwd().is_relative_to(made.folder) else f" --project {_near(made.folder)}"
+    console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(found.schema))}" --spend 0.1{where}')
+
+
+def _whose(table: "Table") -> str:
+    if table.public:
+        return "public, it protects nobody"
+    if table.unit is None:
+        return "each row is protected by itself; if one person can have several, name a unit"
+    limits = [f"{name} {number}" for name, number in vars(table.limits).items() if number is not None]
+    return f"all rows of one {table.unit} are protected together ({', '.join(limits) or 'no limit yet'})"
+
+
+def _columns(table: "Table") -> Any:
+    from rich import box
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    grid = Grid(box=box.SIMPLE, pad_edge=False)
+    for head in ("column", "type", "bounds", "keys", "NULL"):
+        grid.add_column(head, overflow="fold")
+    for column in table.columns:
+        kind, told = column.kind, _column(column)
+        bounds = "for sale" if column.private_bounds else " to ".join(told["bounds"] or ["–"])
+        keys = "for sale" if column.private_keys else "–" if kind.keys is None else f"{len(kind.keys):,}"
+        cells = (column.name, kind.type, bounds, keys, "possible" if kind.nullable else "never")
+        grid.add_row(*map(Text, cells))
+    return grid
+
+
+def _near(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,205 @@
+"""A project: the folder `.noisette` beside the data, with which every process finds the same ledger again.
+
+visits.parquet            the data
+visits.policy.toml        what the owner declares, to be edited by hand
+.noisette/project.json    where the data and the policy are, seen from the folder that holds `.noisette`
+.noisette/ledger.sqlite   what was spent, and the answers that were given
+.noisette/secret          keys the choice of rows where a unit has more than may count; only its owner can read it
+"""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from noisette.curator.curator import Curator
+from noisette.curator.ledger import Book, accept, open_ledger, rebind
+from noisette.curator.making import Wanted, files, make, source_of
+from noisette.curator.opening import Described, described_data
+from noisette.curator.policy import Policy, read_policy
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number
+from noisette.privacy import Promise
+
+__all__ = ["FOLDER", "Project"]
+
+FOLDER = ".noisette"
+_FORMAT = 1
+_NONE = (
+    "There is no project here: make one with `noisette open visits.parquet --unit patient_id --budget 1`, "
+    "or name its folder with --project."
+)
+
+
+@dataclass(frozen=True)
+class Project:
+    """Data, policy, ledger and secret of a folder; `find` looks for one, `create` makes one."""
+
+    folder: Path
+    data: Mapping[str, Path]
+    policy_file: Path
+
+    # Making and finding
+
+    @staticmethod
+    def create(
+        sources: Sequence[str | Path],
+        *,
+        folder: str | Path | None = None,
+        budget: Promise | Number | None = None,
+        unit: str | None = None,
+        rows: int | None = None,
+        groups: int | None = None,
+        rows_per_group: int | None = None,
+        policy: str | Path | None = None,
+    ) -> "Project":
+        """Make a project beside the first file, or in `folder`; what is there already is never begun afresh.
+
+        A source is a path, or `name=path` to name its table. Where these data have a project, it is returned if nothing
+        would change, and otherwise this is refused: a second budget for the same data would be no budget.
+        """
+        data = files(sources)
+        home = _home(folder) if folder is not None else next(iter(data.values())).parent
+        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy)
+        there = _there(home, data)
+        if there is not None:
+            if folder is not None and there.folder != home:
+                raise InputError(
+                    "These data have a project already, beside or above them: there is one budget for them."
+                )
+            there._check(wanted)
+            return there
+        make(home, home / FOLDER, wanted, _FORMAT)
+        return Project.read(home)
+
+    @staticmethod
+    def find(start: str | Path = ".") -> "Project":
+        """The project of a folder, or of the nearest one above it."""
+        here = _home(start)
+        for folder in (here, *here.parents):
+            if _holds(folder):
+                return Project.read(folder)
+        raise InputError(_NONE)
+
+    @staticmethod
+    def read(folder: str | Path) -> "Project":
+        """The project that a folder holds."""
+        home = _home(folder)
+        if not _holds(home):
+            raise InputError(_NONE)
+        said = _said(home / FOLDER / "project.json")
+        return Project(home, {name: _absolute(home, p) for name, p in said["data"].items()}, home / said["policy"])
+
+    # Using
+
+    @property
+    def policy(self) -> Policy:
+        """What the owner declares at present."""
+        return read_policy(self.policy_file)
+
+    @property
+    def ledger_file(self) -> Path:
+        """Where the ledger is."""
+        return self.folder / FOLDER / "ledger.sqlite"
+
+    def described(self) -> Described:
+        """The data as the policy describes them; no row is read."""
+        return described_data(source_of(self.data), policy=self.policy_file)
+
+    def ledger(self, *, data: Mapping[str, str] | None = None) -> Book:
+        """The ledger, verified; never a new one."""
+        if not self.ledger_file.exists():
+            raise PrivacyError("The ledger of this project is gone: restore a backup and accept it.")
+        return open_ledger(self.ledger_file, data=data)
+
+    def curator(self, *, asking: bool = True) -> Curator:
+        """A curator with the project's ledger and secret.
+
+        The first one that is `asking` settles which data the ledger is about; before, types and units may be edited.
+        """
+        found = self.described()
+        book = self.ledger(data=found.fingerprints if asking else None)
+        if book.budget != found.policy.budget:
+            book.close()
+            raise InputError(
+                "The policy names another budget than the ledger: take that back, or let the owner record it with "
+                "`noisette ledger budget --why '…'`."
+            )
+        return found.curator(book, secret=self._secret())
+
+    def _secret(self) -> bytes:
+        try:
+            secret = (self.folder / FOLDER / "secret").read_bytes()
+        except OSError:
+            secret = b""
+        if len(secret) != 16:
+            raise PrivacyError("The secret of this project cannot be read or is damaged: restore it from a backup.")
+        return secret
+
+    # What the owner does; each becomes an entry of the ledger
+
+    def change_budget(self, *, why: str) -> None:
+        """Make the budget that the policy names now the ledger's."""
+        book = self.ledger()
+        book.raise_budget(self.policy.budget, why=why)
+        book.close()
+
+    def accept(self, *, why: str) -> None:
+        """Go on with a ledger that was copied, moved or restored."""
+        accept(self.ledger_file, why=why)
+
+    def rebind(self, *, why: str) -> None:
+        """Let the next question say which data the ledger is about: they moved, or have another column."""
+        rebind(self.ledger_file, why=why)
+
+    def _check(self, wanted: Wanted) -> None:
+        """Refuse to open the same data again with anything else than what is settled."""
+        if dict(self.data) != dict(wanted.data):
+            raise InputError(
+                f"{self.folder.name} holds a project about other data: name another folder with --project."
+            )
+        book = self.ledger()
+        settled = book.budget
+        book.close()
+        wanted.check(self.policy_file, self.policy, settled)
+
+
+def _home(folder: str | Path) -> Path:
+    """The folder that holds `.noisette`, which may be named itself."""
+    path = Path(folder).expanduser().resolve()
+    return path.parent if path.name == FOLDER else path
+
+
+def _holds(folder: Path) -> bool:
+    return os.path.isfile(folder / FOLDER / "project.json")
+
+
+def _there(home: Path, data: Mapping[str, Path]) -> Project | None:
+    """The project in a folder, or one beside or above the data that is about them."""
+    if _holds(home):
+        return Project.read(home)
+    for path in data.values():
+        for folder in path.parents:
+            if _holds(folder) and set(Project.read(folder).data.values()) & set(data.values()):
+                return Project.read(folder)
+    return None
+
+
+def _absolute(home: Path, path: str) -> Path:
+    return Path(os.path.normpath(home / path))
+
+
+def _said(path: Path) -> dict[str, Any]:
+    try:
+        said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = said["format"] == _FORMAT and bool(said["data"]) and isinstance(said["policy"], str)
+        known = known and all(isinstance(part, str) for part in said["data"].values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        known = False
+    if not known:
+        raise InputError(
+            f"{path.name} of this project cannot be read by this version of Noisette: restore or update it."
+        )
+    return said

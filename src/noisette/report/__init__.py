@@ -1,0 +1,22 @@
+"""Reports: one HTML file with tables and charts that needs nothing from outside, for light and dark screens."""
+
+from noisette.report.columns import columns
+from noisette.report.deviations import deviations
+from noisette.report.lines import lines
+from noisette.report.page import beside, card, code, more, page, said, tiles
+from noisette.report.tables import answer, table
+
+__all__ = [
+    "answer",
+    "beside",
+    "card",
+    "code",
+    "columns",
+    "deviations",
+    "lines",
+    "more",
+    "page",
+    "said",
+    "table",
+    "tiles",
+]

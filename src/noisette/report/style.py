@@ -1,0 +1,58 @@
+"""The look of a report: system fonts, a few colours that are told apart with every kind of colour vision."""
+
+__all__ = ["STYLE"]
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #faf8f5; --card: #ffffff; --ink: #24211d; --soft: #6b655d; --rule: #e5e0d8;
+  --blue: #0068a8; --orange: #b84a00; --code: #f4f1ec; --nut: #8a5a2b; }
+@media (prefers-color-scheme: dark) { :root { --paper: #191714; --card: #23201c; --ink: #ece7df; --soft: #a9a196;
+  --rule: #3a352e; --blue: #66b8ec; --orange: #f59a4c; --code: #1c1916; --nut: #d9a871; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, -apple-system, "Segoe UI",
+  "DejaVu Sans", sans-serif; -webkit-text-size-adjust: 100%; }
+main { max-width: 64rem; margin: 0 auto; padding: 2rem 1rem 4rem; }
+header { border-top: 6px solid var(--nut); padding-top: 1rem; }
+h1 { font-size: 2rem; line-height: 1.2; margin: 0.2rem 0 0.6rem; }
+h2 { font-size: 1.2rem; margin: 0 0 0.3rem; }
+p { margin: 0.4rem 0; max-width: 46rem; }
+section { background: var(--card); border: 1px solid var(--rule); border-radius: 10px;
+  padding: 1.1rem 1.25rem; margin: 1.1rem 0; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
+  gap: 0.5rem 1.75rem; align-items: start; }
+.sides > * { min-width: 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 13rem), 1fr));
+  gap: 0.75rem; margin: 1.25rem 0; }
+.tiles div { background: var(--card); border: 1px solid var(--rule); border-radius: 10px; padding: 0.8rem 1rem; }
+.tiles strong { display: block; font-size: 1.45rem; line-height: 1.25; color: var(--nut); }
+.tiles span { color: var(--soft); font-size: 0.88rem; line-height: 1.35; display: block; }
+.scroll { overflow-x: auto; margin: 0.5rem 0; }
+table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: 0.22rem 1.1rem 0.22rem 0; white-space: nowrap;
+  border-bottom: 1px solid var(--rule); }
+th { color: var(--soft); font-weight: 600; }
+.number { text-align: right; }
+.half, .truth, .note { color: var(--soft); }
+.note { font-size: 0.88rem; overflow-wrap: anywhere; }
+pre { background: var(--code); border-radius: 6px; padding: 0.6rem 0.8rem; white-space: pre-wrap;
+  font-size: 0.85rem; line-height: 1.45; margin: 0.6rem 0; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; }
+details { margin-top: 0.5rem; font-size: 0.9rem; }
+summary { cursor: pointer; color: var(--blue); }
+.said { border-left: 4px solid var(--orange); padding: 0.1rem 0 0.1rem 0.8rem; }
+figure { margin: 0.5rem 0; max-width: 34rem; }
+figcaption { color: var(--soft); font-size: 0.82rem; }
+svg { display: block; width: 100%; height: auto; overflow: visible; }
+svg text { font-size: 12px; fill: var(--soft); font-family: inherit; }
+svg .name { fill: var(--ink); }
+svg .grid { stroke: var(--rule); stroke-width: 1; }
+svg .zero { stroke: var(--soft); stroke-width: 1.2; }
+svg .bar { stroke: var(--blue); stroke-width: 6; stroke-opacity: 0.35; stroke-linecap: round; }
+svg .dot { fill: var(--blue); }
+svg .bar.miss { stroke: var(--orange); } svg .dot.miss { fill: var(--orange); }
+svg .column { fill: var(--blue); fill-opacity: 0.75; }
+svg .whisker { stroke: var(--ink); stroke-width: 1.4; }
+svg .line { fill: none; stroke-width: 2.4; stroke-linejoin: round; }
+svg .line.line0 { stroke: var(--blue); } svg .line.line1 { stroke: var(--orange); }
+svg .seen { fill-opacity: 0.55; }
+svg .seen.line0, svg text.line0 { fill: var(--blue); } svg .seen.line1, svg text.line1 { fill: var(--orange); }
+"""

@@ -1,0 +1,70 @@
+"""Help with examples, completion, and a page whose commands run."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from tests.cli.tools import process, run, well
+
+from noisette.curator.demo import tables
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+STEP = re.compile(
+    r"^\$ (?P<command>noisette .+)$|^```(?:toml|sql)\n# (?P<file>\S+)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE
+)
+STEPS = list(STEP.finditer(PAGE.read_text(encoding="utf-8")))
+COMMANDS = [step["command"] for step in STEPS if step["command"]]
+
+
+@pytest.mark.parametrize("command", ["open", "ask", "explain", "budget", "ledger"])
+def test_help_has_examples(command):
+    shown = run(command, "--help", terminal_width=200)
+    assert shown.exit_code == 0
+    assert "Examples:" in shown.stdout
+    assert f"noisette {command}" in shown.stdout
+
+
+def test_every_command_is_listed_and_has_a_page():
+    shown = well("--help")
+    for command in ("open", "ask", "explain", "budget", "ledger", "demo", "audit", "account"):
+        assert f" {command} " in shown
+    for command in ("open", "ask", "explain", "budget", "ledger show", "ledger verify", "ledger head", "ledger budget"):
+        assert any(line.startswith(f"noisette {command}") for line in COMMANDS), command
+
+
+def test_completion_is_there(tmp_path):
+    assert "--install-completion" in well("--help")
+
+
+def test_unknown_commands_get_one_sentence(tmp_path):
+    found = process("aks", folder=tmp_path)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == "No such command 'aks'. Did you mean 'ask'?\n"
+
+
+def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(tables(500, 2_000)["visits"], "visits.parquet")
+    for step in STEPS:
+        if step["file"]:
+            Path(step["file"]).write_text(step["text"])
+            continue
+        before, _, target = step["command"].partition(" > ")
+        words = [Path("head.txt").read_text().strip() if w == "$(cat head.txt)" else w for w in shlex.split(before)]
+        shown = run(*words[1:])
+        assert shown.exit_code == 0, (before, shown.output)
+        if target:
+            Path(target).write_text(shown.stdout)
+    assert Path("answers-2.parquet").exists()
+
+
+def test_the_library_does_not_load_the_command_line():
+    code = "import sys, noisette, noisette.curator.project; print('typer' in sys.modules, 'rich' in sys.modules)"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "False False\n"
+    )

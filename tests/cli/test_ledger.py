@@ -1,0 +1,119 @@
+"""`noisette ledger`: show, verify, head, and the owner's acts; what is tampered with ends with 4."""
+
+import json
+import sqlite3
+
+import pytest
+from tests.cli.tools import COUNT, process, refused, well
+
+
+@pytest.fixture
+def asked(opened):
+    well("ask", COUNT, "--spend", "0.5")
+    return opened
+
+
+def ledger(folder):
+    return folder / ".noisette" / "ledger.sqlite"
+
+
+def change(folder, *statements):
+    database = sqlite3.connect(ledger(folder))
+    with database:
+        for statement in statements:
+            database.execute(statement)
+    database.close()
+
+
+def test_entries(asked):
+    for command in (["ledger"], ["ledger", "show"]):
+        shown = well(*command)
+        assert "the ledger was opened" in shown
+        assert "budget ε = 2, δ = 1e-6" in " ".join(shown.split())
+        assert "ε = 0.5" in shown
+    assert "opened" not in well("ledger", "show", "--last", "1")
+
+
+def test_entries_as_json(asked):
+    entries = json.loads(well("ledger", "show", "--json"))["entries"]
+    assert [entry["kind"] for entry in entries] == ["open", "act", "charge"]
+    assert entries[-1]["guarantee"] == {"kind": "Pure", "epsilon": "1/2"}
+
+
+def test_verify_against_a_head(asked):
+    head = well("ledger", "head").strip()
+    assert json.loads(well("ledger", "head", "--json")) == {"head": head}
+    well("ask", COUNT, "--spend", "0.1")
+    assert "is on its chain" in well("ledger", "verify", "--head", head)
+    told = json.loads(well("ledger", "verify", "--json"))
+    assert (told["whole"], told["entries"], told["charges"]) == (True, 4, 2)
+    other = head.replace(head[-1], "0" if head[-1] != "0" else "1")
+    refused(4, "ledger", "verify", "--head", other)
+    assert "not the head of a ledger" in refused(2, "ledger", "verify", "--head", "x")
+
+
+def test_a_changed_entry_stops_everything(asked):
+    change(asked, "DROP TRIGGER ledger_UPDATE", "UPDATE ledger_entries SET body = replace(body, '1/2', '1/9')")
+    for command in (
+        ["budget"],
+        ["ledger", "verify"],
+        ["ask", COUNT, "--spend", "0.1"],
+        ["explain", COUNT, "--spend", "1"],
+    ):
+        assert "ntry" in refused(4, *command)
+    found = process("budget", folder=asked)
+    assert (found.returncode, found.stdout) == (4, "")
+    assert found.stderr.count("\n") == 1
+
+
+def test_changed_sums_are_found(asked):
+    change(asked, "UPDATE ledger_accounts SET state = replace(state, '1/2', '1/9')")
+    refused(4, "ask", COUNT, "--spend", "0.1")
+
+
+@pytest.mark.parametrize("names", [["ledger.sqlite"], ["ledger.sqlite", "ledger.sqlite-head"]])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_ledger_that_is_gone_is_not_begun_anew(asked, names, empty):
+    for name in names:
+        (asked / ".noisette" / name).unlink()
+    if empty:
+        ledger(asked).touch()
+    found = [refused(2 if empty and len(names) == 2 else 4, *c) for c in (["budget"], ["ask", COUNT, "--spend", "0.1"])]
+    assert all(found)
+
+
+def test_a_secret_that_is_gone(asked):
+    (asked / ".noisette" / "secret").unlink()
+    assert "secret" in refused(4, "ask", COUNT, "--spend", "0.1")
+
+
+def test_a_project_file_that_is_damaged(asked):
+    (asked / ".noisette" / "project.json").write_text("{")
+    assert "cannot be read" in refused(2, "budget")
+
+
+def test_another_budget_is_the_owners_act(asked):
+    rules = asked / "rules.toml"
+    rules.write_text(rules.read_text().replace('epsilon = "2"', 'epsilon = "3"'))
+    assert "noisette ledger budget" in refused(2, "ask", COUNT, "--spend", "2.4")
+    assert "Missing option" in refused(2, "ledger", "budget")
+    assert "Say why" in refused(2, "ledger", "budget", "--why", " ")
+    assert "Recorded" in well("ledger", "budget", "--why", "the board agreed")
+    well("ask", COUNT, "--spend", "2.4")
+    assert "the board agreed" in " ".join(well("ledger").split())
+    rules.write_text(rules.read_text().replace('epsilon = "3"', 'epsilon = "1"'))
+    assert "More was spent already" in refused(2, "ledger", "budget", "--why", "less")
+
+
+def test_a_folder_that_moved_goes_on_when_its_owner_says_so(asked, monkeypatch):
+    moved = asked.parent / "moved"
+    monkeypatch.chdir(asked.parent)
+    asked.rename(moved)
+    monkeypatch.chdir(moved)
+    assert "moved" in refused(4, "budget")
+    well("ledger", "accept", "--why", "the disk is a new one")
+    well("budget")
+    assert "other data" in refused(4, "ask", COUNT, "--spend", "0.1")
+    assert json.loads(well("ledger", "rebind", "--why", "the disk is a new one", "--json"))["recorded"] is True
+    well("ask", COUNT, "--spend", "0.1")
+    assert json.loads(well("budget", "--json"))["charges"] == 2
