@@ -11,6 +11,7 @@ from noisette.errors import InputError
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
+from noisette.query.types import ENGINE
 
 __all__ = ["declared_only", "described", "type_of"]
 
@@ -23,14 +24,6 @@ _TYPES: dict[str, Type] = {
     **dict.fromkeys(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"], "timestamp"),
     "BOOLEAN": "boolean",
     "DATE": "date",
-}
-_STORED: dict[Type, str] = {
-    "integer": "BIGINT",
-    "real": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
 }
 
 
@@ -148,7 +141,7 @@ def declared_only(tables: Mapping[str, TableRules]) -> dict[str, Table]:
     """The tables with the types that are declared alone: what is needed to read text, such as CSV."""
     typed = {name: _typed(rules) for name, rules in tables.items()}
     return {
-        name: described(name, rules, {c: _STORED[part.type] for c, part in rules.columns.items() if part.type})
+        name: described(name, rules, {c: ENGINE[part.type] for c, part in rules.columns.items() if part.type})
         for name, rules in typed.items()
         if rules.columns
     }

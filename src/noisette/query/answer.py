@@ -18,22 +18,14 @@ from noisette.query.arithmetic import Evaluated, call, order, truth
 from noisette.query.design import Design
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate, Noise
-from noisette.query.kind import Kind, Type, Value
+from noisette.query.kind import Kind, Value
 from noisette.query.measure import Measure
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall, ResultLiteral
 from noisette.query.prepare import Prepared
+from noisette.query.types import ARROW
 from noisette.releases import Column
 
 __all__ = ["Scene", "columns", "key_columns", "noises"]
-
-ARROW: dict[Type, pyarrow.DataType] = {
-    "integer": pyarrow.int64(),
-    "real": pyarrow.float64(),
-    "text": pyarrow.string(),
-    "boolean": pyarrow.bool_(),
-    "date": pyarrow.date32(),
-    "timestamp": pyarrow.timestamp("us"),
-}
 
 
 def noises(design: Design, index: int, level: float) -> dict[Any, Noise]:

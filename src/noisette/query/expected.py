@@ -9,13 +9,14 @@ import pyarrow
 
 from noisette.privacy import Neighbours
 from noisette.query.aggregate import measures_of
-from noisette.query.answer import ARROW, Scene, columns, noises
+from noisette.query.answer import Scene, columns, noises
 from noisette.query.design import Design
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate
 from noisette.query.measure import Measure, sensitivity
 from noisette.query.plan import Aggregate, Key, Result
 from noisette.query.prepare import Prepared, aggregates_of
+from noisette.query.types import ARROW
 
 __all__ = ["SIZES", "Expected", "expected", "rehearse"]
 

@@ -41,7 +41,10 @@ def _tiles(tour: Tour) -> str:
                 f"± {tour.attack.private.doubt:,.0f}",
                 "is the attacker's error about one person; with exact answers it is 0",
             ),
-            (f"{held} of {bars}", "error bars hold the truth; each does with a probability of 95 %"),
+            (
+                f"{held} of {bars}",
+                "error bars hold the truth; by the noise alone 95 % do, a little less by the limits below",
+            ),
             (promise(tour.budget), f"is the budget, spent on {len(tour.entries)} charges; then answers are refused"),
         ]
     )
@@ -155,8 +158,8 @@ def _curves(tour: Tour) -> str:
     return parts.card(
         "Error against ε",
         "The lines are known before anything is asked: explain reads no data. Twice the ε is half the error. Counting "
-        "each patient once costs a sixteenth. The dots are the errors of all counts on this page; 95 % of them are "
-        "expected below their line.",
+        "each patient once costs a sixteenth. The dots are the errors of all counts on this page; about "
+        "95 % of them are expected below their line.",
         chart,
     )
 

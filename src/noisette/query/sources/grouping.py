@@ -22,10 +22,11 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
 from noisette.query.operations import declared, kind_of
 from noisette.query.schema import Schema
-from noisette.query.sources.keys import ARROW, Key, plain
+from noisette.query.sources.keys import Key, plain
 from noisette.query.stability import ROW, UNIT, shape_of
 from noisette.query.stored import stored_steps
 from noisette.query.syntax import binary, chain, choose, clamped, column, is_null, number, scaled, try_cast
+from noisette.query.types import ARROW
 
 __all__ = [
     "Lend",

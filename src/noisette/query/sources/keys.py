@@ -20,17 +20,10 @@ from noisette.query.plan import Relation, Scan, Where
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
 from noisette.query.syntax import binary, choose, column, is_null, number, try_cast
+from noisette.query.types import ARROW
 
-__all__ = ["ARROW", "Key", "key_of", "keys_of", "postponed"]
+__all__ = ["Key", "key_of", "keys_of", "postponed"]
 
-ARROW: dict[Type, pyarrow.DataType] = {
-    "integer": pyarrow.int64(),
-    "real": pyarrow.float64(),
-    "text": pyarrow.string(),
-    "boolean": pyarrow.bool_(),
-    "date": pyarrow.date32(),
-    "timestamp": pyarrow.timestamp("us"),
-}
 
 _FEW = 2**16  # groups; to add up more of them twice would cost more than it saves
 

@@ -15,9 +15,9 @@ from sqlglot import exp
 
 from noisette.errors import InputError
 from noisette.query.compile import text_of
-from noisette.query.kind import Type
 from noisette.query.schema import Schema, Table
 from noisette.query.syntax import column, try_cast
+from noisette.query.types import ENGINE
 
 __all__ = ["Opened", "connected"]
 
@@ -33,14 +33,6 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
 }
 _PARQUET, _CSV, _DATABASE = {".parquet", ".pq"}, {".csv", ".tsv"}, {".duckdb", ".db"}
-_CAST: dict[Type, str] = {
-    "integer": "BIGINT",
-    "real": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-}
 
 
 def connected(
@@ -167,7 +159,7 @@ def _csv(files: Sequence[str], name: str, table: Table | None) -> exp.Select:
     if table is None:
         raise InputError(f"Declare the columns of table {name}: a CSV file does not say what they are.")
     header = _header(files[0], name)
-    declared = {c.name: _CAST[c.kind.type] for c in table.columns}
+    declared = {c.name: ENGINE[c.kind.type] for c in table.columns}
     missing = [c for c in (*declared, *([table.unit] if table.unit else [])) if c not in header]
     if missing:
         raise InputError(f"The header of table {name} has no column {missing[0]}.")
