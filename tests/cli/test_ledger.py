@@ -47,8 +47,9 @@ def test_verify_against_a_head(asked):
     assert "is on its chain" in well("ledger", "verify", "--head", head)
     told = json.loads(well("ledger", "verify", "--json"))
     assert (told["whole"], told["entries"], told["charges"]) == (True, 4, 2)
-    other = head.replace(head[-1], "0" if head[-1] != "0" else "1")
-    refused(4, "ledger", "verify", "--head", other)
+    other = head[:-1] + ("0" if head[-1] != "0" else "1")
+    for wrong in (other, f"0:{'a' * 64}", f"99:{'a' * 64}"):
+        refused(4, "ledger", "verify", "--head", wrong)
     assert "not the head of a ledger" in refused(2, "ledger", "verify", "--head", "x")
 
 

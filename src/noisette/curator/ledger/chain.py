@@ -83,6 +83,8 @@ def walk(rows: Iterable[Row], *, until: Head, known: Head | None = None) -> Iter
     `until` is the head stored beside them, `known` one from elsewhere that must lie on the chain.
     """
     head = START
+    if known is not None and known.number == 0 and known != START:
+        raise PrivacyError("The known head names no entry, and an empty ledger has another: use one that was exported.")
     for row in rows:
         if row.number != head.number + 1:
             raise PrivacyError(_bad(head.number + 1, "is missing"))
