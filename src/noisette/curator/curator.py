@@ -119,7 +119,7 @@ class Curator:
     def bounds(self, column: str, *, spend: Spend) -> tuple[Fraction, Fraction]:
         """Buy the bounds of a column whose policy says bounds = "private"; later questions use them."""
         table, wanted = offered(self._schema, column, "bounds")
-        cells = self.ask(bounds_query(table, wanted), spend=spend)
+        cells = self.ask(bounds_query(table, wanted), spend=spend, level=0.9999)  # far empty cells would be useless
         low, high = (int(cells[name].values[0].as_py()) for name in ("low", "high"))
         self._schema, found = with_bounds(self._schema, table, wanted, low, high)
         return found
