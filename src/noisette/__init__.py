@@ -12,11 +12,13 @@ from typing import Any as _Any
 
 from noisette import errors, exact, laws, mechanisms, privacy
 from noisette.mechanisms import (
+    Exponential,
     Gaussian,
     Geometric,
     Keep,
     KNorm,
     Laplace,
+    PermuteAndFlip,
     Quantile,
     RandomizedResponse,
     Staircase,
@@ -32,6 +34,7 @@ __all__ = [
     "ZCDP",
     "Approx",
     "Curator",
+    "Exponential",
     "Gaussian",
     "Geometric",
     "Guarantee",
@@ -39,6 +42,7 @@ __all__ = [
     "Keep",
     "Laplace",
     "Neighbours",
+    "PermuteAndFlip",
     "Policy",
     "Profile",
     "Pure",

@@ -29,6 +29,11 @@ def is_table(m: Subject) -> bool:
     return hasattr(m, "cells")
 
 
+def is_choice(m: Subject) -> bool:
+    """Tell whether one call answers for the scores of candidates, with one of them."""
+    return hasattr(m, "candidates")
+
+
 def is_whole(m: Subject) -> bool:
     """Tell whether it releases whole numbers."""
     return bool(getattr(m, "grid", 1) == 1)
@@ -69,9 +74,11 @@ def plain(m: Subject, x: Any) -> Any:
 
 
 def drawn(m: Subject, x: Any) -> Any:
-    """Return the answer to draw releases of: x itself, or an even table, whose law shows the size of the noise."""
+    """Return the answer to draw releases of: x itself, or a table or scores whose law shows the size of the noise."""
     if is_table(m):
         return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
+    if is_choice(m):
+        return [math.ceil(m.scale) * i for i in range(m.candidates)]
     return plain(m, x)
 
 
@@ -81,19 +88,21 @@ def origin(m: Subject) -> Any:
         return m.threshold + half_width(m.law, 1 - 1e-14)
     if is_vector(m) or is_table(m):
         return [0] * (m.dimension if is_vector(m) else m.cells)
+    if is_choice(m):
+        return [0] * m.candidates
     return int(np.clip(0, getattr(m, "low", 0), getattr(m, "high", 0)))
 
 
 def array_size(m: Subject, effort: Effort) -> int:
     """Return how many numbers an effort draws from the mechanism for one check."""
-    if is_vector(m) or is_table(m):
+    if is_vector(m) or is_table(m) or is_choice(m):
         return effort.vector if is_vector(m) else effort.single
     return effort.array if is_dyadic(step(m)) else effort.slow_array
 
 
 def many(m: Subject, x: Any, count: int) -> Any:
-    """Draw `count` releases of x: with one call for an array, or one call for each vector."""
-    if is_vector(m):
+    """Draw `count` releases of x: with one call for an array, or one call for each vector or choice."""
+    if is_vector(m) or is_choice(m):
         return one_by_one(m, x, count)
     return np.asarray(m(np.tile(x, (count, 1)) if is_table(m) else np.full(count, x)))
 

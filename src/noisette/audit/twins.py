@@ -73,6 +73,8 @@ def _half_noise(m: Subject) -> Made:
         return "Vectors are drawn one by one, too few for a black-box attack to see this; `quiet` is the twin to catch."
     if subject.is_table(m):
         return "The output that tells most is too rare for a black-box attack to see; `quiet` is the twin to catch."
+    if subject.is_choice(m):
+        return "Choices are drawn one by one, too few for a black-box attack to see this; `quiet` is the twin to catch."
     if isinstance(m, Keep):
         return "A table for twice the epsilon keeps both groups of the attacked pair; `quiet` is the twin to catch."
     return _noise_times(Fraction(1, 2))(m)
@@ -84,6 +86,8 @@ def _within(m: Subject, y: Any) -> Any:
         return y % m.categories
     if isinstance(m, Quantile):
         return y % m.cells
+    if subject.is_choice(m):
+        return int(y) % m.candidates
     if isinstance(m, TruncatedGeometric):
         y = np.clip(y, m.low, m.high)
     return y if np.ndim(y) else y.item() if isinstance(y, np.generic) else y
@@ -144,6 +148,9 @@ def _same_noise(m: Subject) -> Made:
     if subject.is_vector(m):
         noise = np.subtract(m(subject.origin(m)), subject.origin(m))
         return _lying(m, __call__=_released_by(lambda x: np.add(x, noise)))
+    if subject.is_choice(m):
+        chosen = m(subject.drawn(m, None))
+        return _lying(m, __call__=_released_by(lambda x: chosen))
     if subject.is_table(m):
         return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x)[:-1], np.ravel(m(x))[0])[()]))
     return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x), m(np.ravel(x)[:1])[0])[()]))

@@ -22,7 +22,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_bounds
 from noisette.exact.samplers import Bounds, bernoulli_real, retry
 
-__all__ = ["LARGEST", "choose", "loss", "move", "proposed"]
+__all__ = ["LARGEST", "choose", "flips", "loss", "move", "proposed"]
 
 LARGEST = 1 << 22
 """How many there may be: their weights add up to less than 2^63."""
@@ -73,6 +73,26 @@ def _share(weight: Bounds, width: int) -> Bounds:
         return lo // width, min(1 << bits, -(-hi // width))
 
     return bounds
+
+
+_WORD = 32
+
+
+def flips(near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random = SYSTEM) -> NDArray[np.bool_]:
+    """Flip a coin of probability e^-y for each y; `near` is within 2^-24 of every y below 32.
+
+    A word decides unless it lies within a part in a million of e^-y; then the coin goes on, exactly.
+
+    >>> from noisette.exact.samplers import exp_real
+    >>> flips(np.array([0.0, 1e9]), lambda i: exp_real(Fraction((0, 10**9)[i]))).tolist()
+    [True, False]
+    """
+    words = rng.words(near.size, np.uint32).astype(np.float64)  # whole numbers below 2^32 are exact
+    middle = np.exp(-np.minimum(near, _FAR)) * 2.0**_WORD
+    heads = words + 2 <= middle * (1 - _ROOM)
+    for i in np.flatnonzero(~heads & (words < middle * (1 + _ROOM) + 1)):
+        heads[i] = bernoulli_real(weight(int(i)), rng, prefix=int(words[i]), known=_WORD)
+    return np.asarray(heads)
 
 
 _FINE = 96

@@ -2,8 +2,8 @@
 
 Some statements differ from "noise around x": randomized response states the error of an estimated share, and the
 truncated geometric mechanism states the worst over its range, with an interval that may be a bound.
-`Quantile` states rank errors, at worst over all tables; `Keep` states how many units go unnamed, and `Threshold` the
-noise where selection does not touch it.
+`Quantile` states rank errors, at worst over all tables, and choices state the loss of score, at worst over all scores;
+`Keep` states how many units go unnamed, and `Threshold` the noise where selection does not touch it.
 """
 
 import math
@@ -44,6 +44,8 @@ def variance(m: Subject, _: Effort) -> Finding:
             true, stated = _share_variance(m), m.variance(_PEOPLE, share=1 / _PEOPLE)
         case Quantile():
             true, stated = _rank_variance(m), m.variance()
+        case _ if subject.is_choice(m):
+            true, stated = _score_variance(m), m.variance()
         case Keep():
             true, stated = max(float(m.pmf(False, n)) * n**2 for n in range(m.certain + 1)), m.variance()
         case TruncatedGeometric():
@@ -86,6 +88,9 @@ def _misses(m: Subject, level: float) -> Iterator[float]:
         case Quantile():
             yield level - _near_in_rank(m, m.interval(level))
             yield _near_in_rank(m, m.interval(level) - 1 / _rank_rate(m)) - level
+        case _ if subject.is_choice(m):
+            yield level - _near_in_score(m, m.interval(level))
+            yield _near_in_score(m, m.interval(level) - 1) - level
         case Keep():
             yield level - _named(m, m.interval(level))
             yield _named(m, m.interval(level) - 1) - level
@@ -127,6 +132,23 @@ def _rank_variance(m: Quantile) -> float:
         return t**2 / (1 + math.exp(rate * t) / (m.cells - 1))
 
     return -float(minimize_scalar(lambda t: -mean_square(t), bounds=(0, 60 / rate), method="bounded").fun)
+
+
+def _one_best(m: Subject, loss: int) -> Iterator[list[int]]:
+    """Scores of which one is best and all others lose as much, whichever it is."""
+    for best in range(m.candidates):
+        yield [0 if i == best else -loss for i in range(m.candidates)]
+
+
+def _near_in_score(m: Subject, t: float) -> float:
+    """P(loss of score <= t) at worst: all but the best lose one more than t."""
+    return min(float(m.pmf(x.index(0), x)) for x in _one_best(m, int(t) + 1)) if t >= 0 else 0.0
+
+
+def _score_variance(m: Subject) -> float:
+    """The mean squared loss of score at worst: all but the best lose the same, at the worst place."""
+    losses = range(1, math.ceil(m.scale * 20))
+    return max(math.fsum(enumerated(m, x)[1] * np.square(x)) for loss in losses for x in _one_best(m, loss))
 
 
 def _named(m: Keep, most: float) -> float:
