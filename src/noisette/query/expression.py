@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from noisette.query.kind import Value
 
-__all__ = ["Call", "Expression", "Literal", "Name", "Operation", "columns_of", "conjunction", "conjuncts"]
+__all__ = ["Call", "Expression", "Literal", "Name", "Operation", "columns_of"]
 
 Operation: TypeAlias = OneOf[
     # numbers
@@ -67,18 +67,3 @@ def columns_of(expression: Expression) -> Iterator[str]:
         case Call(_, arguments):
             for argument in arguments:
                 yield from columns_of(argument)
-
-
-def conjuncts(expression: Expression) -> Iterator[Expression]:
-    """The conditions that must all hold."""
-    match expression:
-        case Call("and", arguments):
-            for argument in arguments:
-                yield from conjuncts(argument)
-        case _:
-            yield expression
-
-
-def conjunction(conditions: tuple[Expression, ...]) -> Expression:
-    """One condition that says: all of these."""
-    return conditions[0] if len(conditions) == 1 else Call("and", conditions)
