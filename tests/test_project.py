@@ -36,10 +36,11 @@ LAYERS = {
     "plot": 5,
     "releases": 6,
     "query": 7,
-    "curator": 8,
-    "report": 9,
-    "cli": 10,
-    "__main__": 11,
+    "questions": 8,
+    "curator": 9,
+    "report": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 
 PUBLIC_MODULES = {
@@ -54,6 +55,7 @@ PUBLIC_MODULES = {
     "errors",
     "plot",
     "query",
+    "questions",
     "releases",
     "sensitivity",
 }

@@ -33,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ZCDP",
     "Approx",
+    "Choose",
     "Curator",
     "Exponential",
     "Gaussian",
@@ -41,6 +42,7 @@ __all__ = [
     "KNorm",
     "Keep",
     "Laplace",
+    "Mode",
     "Neighbours",
     "PermuteAndFlip",
     "Policy",
@@ -65,12 +67,20 @@ __all__ = [
     "plot",
     "privacy",
     "query",
+    "questions",
     "releases",
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "releases"}
-_LATE_NAMES = {"Curator": "curator", "Policy": "curator", "Release": "releases", "open": "curator"}
+_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "releases"}
+_LATE_NAMES = {
+    "Choose": "questions",
+    "Curator": "curator",
+    "Mode": "questions",
+    "Policy": "curator",
+    "Release": "releases",
+    "open": "curator",
+}
 
 
 def __getattr__(name: str) -> _Any:

@@ -4,7 +4,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from noisette.audit import report
+from noisette.audit.contract import CHECKS
 from noisette.audit.discover import names
 from noisette.audit.finding import Finding
 from noisette.cli.audit import audit
@@ -22,7 +22,7 @@ def broken(monkeypatch):
     def fails(m, effort):
         return Finding("tight", False, 2.0, 1.0, "It is broken.")
 
-    monkeypatch.setitem(report.CHECKS, "tight", fails)
+    monkeypatch.setitem(CHECKS, "tight", fails)
 
 
 def test_one_mechanism_as_a_table():

@@ -47,6 +47,13 @@ ASKED = {
     "after the release": ["SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 0 ORDER BY n DESC LIMIT 2"],
     "batch": ["SELECT COUNT(*) AS n FROM visits", "SELECT ward, AVG(age) AS a FROM visits GROUP BY ward"],
 }
+VALUES = {
+    "mode": nz.Mode("ward"),
+    "mode of an expression": nz.Mode("FLOOR(age / 10)"),
+    "choose": nz.Choose([30, 60, 90], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age < {age}"),
+    "choose by sums": nz.Choose(WARDS, score=lambda ward: f"SELECT SUM(age - 40) FROM visits WHERE ward = '{ward}'"),
+}
+EVERY = [*ASKED, *VALUES]
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
 NEED_DELTA = ("unknown keys", "keys alone")
 
@@ -76,6 +83,8 @@ class Counting:
 
 
 def question(name, schema):
+    if name in VALUES:
+        return VALUES[name]
     return Queries(tuple(parse(text, schema) for text in ASKED[name]))
 
 
@@ -85,7 +94,7 @@ def offers(curator, name, neighbours=nz.Neighbours.ADD_REMOVE):
 
 
 @pytest.mark.parametrize("neighbours", nz.Neighbours, ids=str)
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_offer_stays_within_the_promise(curator, name, neighbours):
     for spend, offer in offers(curator, name, neighbours):
         assert offer.guarantee <= spend
@@ -94,7 +103,7 @@ def test_an_offer_stays_within_the_promise(curator, name, neighbours):
         assert offer.unit == "patient"
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EVERY)
 def test_an_offer_wastes_little(curator, name):
     for spend, offer in offers(curator, name):
         more = type(spend)(*(Fraction(9, 10) * part if i == 0 else part for i, part in enumerate(parts(spend))))
@@ -109,7 +118,7 @@ def parts(spend):
     )
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_same_question_makes_the_same_offer(curator, name):
     for (_, one), (_, other) in zip(offers(curator, name), offers(curator, name), strict=True):
         assert (one.text, repr(one.guarantee), one.parts) == (other.text, repr(other.guarantee), other.parts)
@@ -141,7 +150,37 @@ def test_answers_have_the_columns_that_were_asked_for(curator, name):
                     assert (values <= column.high + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_says_what_to_expect_and_answers(curator, name):
+    for _, offer in offers(curator, name):
+        [expected] = offer.expected()
+        [columns] = offer.answers(offer.draw(curator._source, curator.schema, bytes(16)))
+        assert {column.name for column in expected} <= {column.name for column in columns}
+        assert all((column.half_width or column.ranks) > 0 for column in expected)
+        assert len({len(column.values) for column in columns}) == 1
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_what_is_kept_is_what_was_drawn(curator, name):
+    for _, offer in offers(curator, name):
+        drawn = offer.draw(curator._source, curator.schema, bytes(16))
+        assert offer.unpack(offer.pack(drawn)).equals(drawn)
+        with pytest.raises(nz.errors.PrivacyError):
+            offer.unpack(b"something else")
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_value_is_asked_explained_and_recorded(curator, name):
+    explained = curator.explain(VALUES[name], spend=1)
+    assert explained.error > 0
+    assert explained.columns[0].name in repr(explained)
+    answer = curator.ask(VALUES[name], spend=1)
+    assert len(answer) >= 1
+    assert nz.releases.check(answer.to_json()) <= nz.Pure(1)
+    assert curator.ask(VALUES[name], spend=1).rows() == answer.rows()
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_nothing_is_read_before_it_is_drawn(curator, name):
     for _, offer in offers(curator, name):
         with pytest.raises(AssertionError, match="touched"):

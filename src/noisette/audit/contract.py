@@ -8,9 +8,10 @@ from typing import Final
 
 from noisette.audit.checks import accuracy, attacks, manners, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
-from noisette.audit.subject import Subject
+from noisette.audit.procedures import PROCEDURES
+from noisette.audit.subject import Subject, is_procedure
 
-__all__ = ["CHECKS", "Check", "examined"]
+__all__ = ["CHECKS", "Check", "checks_of", "examined"]
 
 Check = Callable[[Subject, Effort], Finding]
 
@@ -33,6 +34,11 @@ CHECKS: Final[dict[str, Check]] = {
 }
 
 
+def checks_of(mechanism: Subject) -> dict[str, Check]:
+    """The checks that a mechanism is held to, by whether it releases numbers."""
+    return PROCEDURES if is_procedure(mechanism) else CHECKS
+
+
 def examined(mechanism: Subject, effort: Effort = THOROUGH) -> list[Finding]:
     """Return what every check finds about a mechanism.
 
@@ -41,4 +47,4 @@ def examined(mechanism: Subject, effort: Effort = THOROUGH) -> list[Finding]:
     >>> all(finding.passed for finding in examined(Geometric(2), QUICK))
     True
     """
-    return [check(mechanism, effort) for check in CHECKS.values()]
+    return [check(mechanism, effort) for check in checks_of(mechanism).values()]

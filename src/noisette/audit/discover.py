@@ -6,14 +6,14 @@ Only tests, audits and documentation discover; product code imports by name.
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from typing import Any
 
 from noisette import mechanisms as package
-from noisette.mechanisms import Mechanism
 
 __all__ = ["discovered", "names"]
 
 
-def discovered() -> Iterator[tuple[str, Mechanism]]:
+def discovered() -> Iterator[tuple[str, Any]]:
     """Yield (class name, example) for every example of every mechanism.
 
     >>> [example.scale for name, example in discovered() if name == "Geometric"][:2]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from noisette.audit.contract import CHECKS
+from noisette.audit.contract import checks_of
 from noisette.audit.discover import discovered, names
 from noisette.audit.finding import QUICK, THOROUGH, Finding
 from noisette.errors import InputError
@@ -32,6 +32,11 @@ class Audit:
         """Whether every check passed."""
         return all(finding.passed for findings in self.findings.values() for finding in findings)
 
+    @property
+    def checks(self) -> list[str]:
+        """The names of the checks."""
+        return [finding.check for finding in next(iter(self.findings.values()))]
+
     def worst(self, check: str) -> Finding:
         """Return what a check found where it came closest to failing."""
         of_check = [f for findings in self.findings.values() for f in findings if f.check == check]
@@ -40,11 +45,11 @@ class Audit:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        failed = [check for check in CHECKS if not self.worst(check).passed]
+        failed = [check for check in self.checks if not self.worst(check).passed]
         examples = f"{len(self.findings)} example{'s' if len(self.findings) > 1 else ''}"
         if failed:
             return f"{self.name} breaks its contract ({', '.join(failed)})."
-        return f"{self.name} keeps its contract: {len(CHECKS)} checks on {examples}."
+        return f"{self.name} keeps its contract: {len(self.checks)} checks on {examples}."
 
 
 def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
@@ -59,10 +64,10 @@ def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
         raise InputError(f"No mechanism has this name: choose one of {', '.join(names())}.")
     subjects = [(known, example) for known, example in discovered() if known in chosen]
     results: dict[str, dict[str, list[Finding]]] = {known: {} for known in chosen}
-    with _progress(len(subjects) * len(CHECKS)) as advance:
+    with _progress(sum(len(checks_of(example)) for _, example in subjects)) as advance:
         for known, example in subjects:
             findings = results[known][repr(example)] = []
-            for label, check in CHECKS.items():
+            for label, check in checks_of(example).items():
                 advance(f"{known}: {label}")
                 findings.append(check(example, QUICK if quick else THOROUGH))
     return [Audit(known, findings) for known, findings in results.items()]
@@ -132,7 +137,7 @@ def _table(audit: Audit) -> Any:
     table.add_column("measured", justify="right", no_wrap=True)
     table.add_column("allowed", no_wrap=True)
     table.add_column("finding")
-    for check in CHECKS:
+    for check in audit.checks:
         worst = audit.worst(check)
         mark = "–" if not worst.applies else "[green]✓[/]" if worst.passed else "[bold red]✗[/]"
         table.add_row(mark, check, *_numbers(worst), worst.sentence)

@@ -19,6 +19,11 @@ Subject: TypeAlias = Any
 """A mechanism, with whatever it has beyond the protocol (grid, dimension, delta)."""
 
 
+def is_procedure(m: Subject) -> bool:
+    """Tell whether its release is not a number: it then states a law of outcomes."""
+    return not hasattr(m, "pmf")
+
+
 def is_vector(m: Subject) -> bool:
     """Tell whether one call answers for one vector: its numbers are not independent."""
     return hasattr(m, "dimension")

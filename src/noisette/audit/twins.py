@@ -43,14 +43,14 @@ class Twin:
     convicted_by: tuple[str, ...]
 
 
-def _lying(m: Subject, **methods: Any) -> Subject:
+def lying(m: Subject, **methods: Any) -> Subject:
     """Return a copy of a frozen value whose class has other methods."""
     copy: Any = object.__new__(type(f"Lying{type(m).__name__}", (type(m),), methods))
     vars(copy).update(vars(m))
     return copy
 
 
-def _released_by(release: Callable[[Any], Any]) -> Callable[..., Any]:
+def released_by(release: Callable[[Any], Any]) -> Callable[..., Any]:
     def __call__(self: Subject, x: Any, rng: Random = SYSTEM) -> Any:  # noqa: N807
         return release(x)
 
@@ -64,8 +64,8 @@ def scaled(m: Subject, factor: Fraction) -> Subject:
     return replace(m, sigma=m.sigma * factor) if hasattr(m, "sigma") else replace(m, epsilon=m.epsilon / factor)
 
 
-def _noise_times(factor: Fraction) -> Callable[[Subject], Made]:
-    return lambda m: _lying(m, __call__=_released_by(scaled(m, factor)))
+def noise_times(factor: Fraction) -> Callable[[Subject], Made]:
+    return lambda m: lying(m, __call__=released_by(scaled(m, factor)))
 
 
 def _half_noise(m: Subject) -> Made:
@@ -77,7 +77,7 @@ def _half_noise(m: Subject) -> Made:
         return "Choices are drawn one by one, too few for a black-box attack to see this; `quiet` is the twin to catch."
     if isinstance(m, Keep):
         return "A table for twice the epsilon keeps both groups of the attacked pair; `quiet` is the twin to catch."
-    return _noise_times(Fraction(1, 2))(m)
+    return noise_times(Fraction(1, 2))(m)
 
 
 def _within(m: Subject, y: Any) -> Any:
@@ -95,14 +95,14 @@ def _within(m: Subject, y: Any) -> Any:
 
 def _one_cell_further(m: Subject) -> Made:
     move = int(subject.step(m)) if subject.is_whole(m) else float(subject.step(m))
-    return _lying(m, __call__=_released_by(lambda x: _within(m, np.add(m(x), move))))
+    return lying(m, __call__=released_by(lambda x: _within(m, np.add(m(x), move))))
 
 
 def _zero_twice(m: Subject) -> Made:
     """A fair sign without rejecting -0: P(0) grows from p to 2p / (1 + p), as if noise were reset with p / (1 + p)."""
     if isinstance(m, TruncatedGeometric):
         untruncated: Any = _zero_twice(Geometric(m.scale))
-        return _lying(m, __call__=_released_by(lambda x: _within(m, untruncated(x))))
+        return lying(m, __call__=released_by(lambda x: _within(m, untruncated(x))))
     if not isinstance(m, Geometric | Laplace | Staircase | Gaussian):
         return "Its noise has no sign of its own."
     p, cell = float(m.law.pmf(0)), float(subject.step(m))
@@ -112,22 +112,22 @@ def _zero_twice(m: Subject) -> Made:
         exact = np.rint(np.asarray(x, float) / cell) * cell if not subject.is_whole(m) else x
         return np.where(reset, exact, y)[()]
 
-    return _lying(m, __call__=_released_by(release))
+    return lying(m, __call__=released_by(release))
 
 
-def _restated(change: Callable[[Promise], Promise]) -> Callable[[Subject], Made]:
+def restated(change: Callable[[Promise], Promise]) -> Callable[[Subject], Made]:
     def make(m: Subject) -> Made:
-        return _lying(m, guarantee=lambda self, *distance: change(m.guarantee(*distance)))
+        return lying(m, guarantee=lambda self, *distance: change(m.guarantee(*distance)))
 
     return make
 
 
 def _modest(m: Subject) -> Made:
     part = min(Fraction(reached(m, *pair)) for pair in m.pairs())
-    return _restated(_times(part * 9 / 10))(m)
+    return restated(times(part * 9 / 10))(m)
 
 
-def _times(factor: Fraction) -> Callable[[Promise], Promise]:
+def times(factor: Fraction) -> Callable[[Promise], Promise]:
     def change(g: Promise) -> Promise:
         match g:
             case Pure():
@@ -140,25 +140,25 @@ def _times(factor: Fraction) -> Callable[[Promise], Promise]:
     return change
 
 
-def _without_relation(g: Promise) -> Promise:
+def without_relation(g: Promise) -> Promise:
     return ZCDP(g.rho) if isinstance(g, ZCDP) else Pure(g.eps) if isinstance(g, Pure) else Approx(g.eps, g.delta0)
 
 
 def _same_noise(m: Subject) -> Made:
     if subject.is_vector(m):
         noise = np.subtract(m(subject.origin(m)), subject.origin(m))
-        return _lying(m, __call__=_released_by(lambda x: np.add(x, noise)))
+        return lying(m, __call__=released_by(lambda x: np.add(x, noise)))
     if subject.is_choice(m):
         chosen = m(subject.drawn(m, None))
-        return _lying(m, __call__=_released_by(lambda x: chosen))
+        return lying(m, __call__=released_by(lambda x: chosen))
     if subject.is_table(m):
-        return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x)[:-1], np.ravel(m(x))[0])[()]))
-    return _lying(m, __call__=_released_by(lambda x: np.full(np.shape(x), m(np.ravel(x)[:1])[0])[()]))
+        return lying(m, __call__=released_by(lambda x: np.full(np.shape(x)[:-1], np.ravel(m(x))[0])[()]))
+    return lying(m, __call__=released_by(lambda x: np.full(np.shape(x), m(np.ravel(x)[:1])[0])[()]))
 
 
 def _off_the_lattice(m: Subject) -> Made:
     third = float(subject.step(m)) / 3
-    return _lying(m, __call__=_released_by(lambda x: np.add(m(x), third)))
+    return lying(m, __call__=released_by(lambda x: np.add(m(x), third)))
 
 
 def _floating(m: Subject) -> Made:
@@ -172,71 +172,71 @@ def _floating(m: Subject) -> Made:
             return x + generator.laplace(scale=float(self.scale), size=size)
         return x + generator.normal(scale=float(self.sigma), size=size)
 
-    return _lying(m, __call__=release)
+    return lying(m, __call__=release)
 
 
-def _credulous(m: Subject) -> Made:
+def credulous(m: Subject) -> Made:
     def release(x: Any) -> Any:
         try:
             return m(x)
         except InputError:
             return 0
 
-    return _lying(m, __call__=_released_by(release))
+    return lying(m, __call__=released_by(release))
 
 
-def _indiscreet(m: Subject) -> Made:
+def indiscreet(m: Subject) -> Made:
     def release(x: Any) -> Any:
         try:
             return m(x)
         except InputError:
             raise InputError(f"The answer {x} cannot be used.") from None
 
-    return _lying(m, __call__=_released_by(release))
+    return lying(m, __call__=released_by(release))
 
 
 def _boasting(m: Subject) -> Made:
-    return _lying(m, variance=lambda self, *people, **share: 0.9 * m.variance(*people, **share))
+    return lying(m, variance=lambda self, *people, **share: 0.9 * m.variance(*people, **share))
 
 
 def _narrow(m: Subject) -> Made:
     if isinstance(m, RandomizedResponse):
-        return _lying(m, interval=lambda self, level, people=1: m.interval(level, people=people) / 10)
+        return lying(m, interval=lambda self, level, people=1: m.interval(level, people=people) / 10)
     if isinstance(m, Quantile):
-        return _lying(m, interval=lambda self, level=0.95: 0.9 * m.interval(level))
-    return _lying(m, interval=lambda self, level=0.95: m.interval(level) - float(subject.step(m)))
+        return lying(m, interval=lambda self, level=0.95: 0.9 * m.interval(level))
+    return lying(m, interval=lambda self, level=0.95: m.interval(level) - float(subject.step(m)))
 
 
 def _wide(m: Subject) -> Made:
     if isinstance(m, RandomizedResponse | TruncatedGeometric | Quantile):
         return "Its interval is stated as a bound."
-    return _lying(m, interval=lambda self, level=0.95: m.interval(level) + float(subject.step(m)))
+    return lying(m, interval=lambda self, level=0.95: m.interval(level) + float(subject.step(m)))
 
 
 def _too_much_probability(m: Subject) -> Made:
-    return _lying(m, pmf=lambda self, y, x: 1.01 * m.pmf(y, x))
+    return lying(m, pmf=lambda self, y, x: 1.01 * m.pmf(y, x))
 
 
 def _low_curve(m: Subject) -> Made:
     if not hasattr(m, "delta"):
         return "It states no delta curve of its own."
-    return _lying(m, delta=lambda self, *arguments: 0.5 * m.delta(*arguments))
+    return lying(m, delta=lambda self, *arguments: 0.5 * m.delta(*arguments))
 
 
 TWINS: Final[dict[str, Twin]] = {
-    "quiet": Twin("Its noise is 0.8 times what it states.", _noise_times(Fraction(4, 5)), ("arrays", "one by one")),
-    "loud": Twin("Its noise is 1.25 times what it states.", _noise_times(Fraction(5, 4)), ("arrays", "one by one")),
+    "quiet": Twin("Its noise is 0.8 times what it states.", noise_times(Fraction(4, 5)), ("arrays", "one by one")),
+    "loud": Twin("Its noise is 1.25 times what it states.", noise_times(Fraction(5, 4)), ("arrays", "one by one")),
     "half": Twin("Its noise is half of what it states.", _half_noise, ("black box",)),
     "shifted": Twin("It answers one cell too high.", _one_cell_further, ("arrays", "one by one")),
     "zero twice": Twin("It counts zero once for each sign.", _zero_twice, ("arrays", "one by one")),
     "modest claim": Twin("It claims 0.9 of the epsilon or rho that its worst pair has.", _modest, ("private", "loss")),
-    "immodest claim": Twin("It claims 1.25 of its epsilon or rho.", _restated(_times(Fraction(5, 4))), ("tight",)),
-    "no relation": Twin("It forgets the neighbouring relation.", _restated(_without_relation), ("relations",)),
+    "immodest claim": Twin("It claims 1.25 of its epsilon or rho.", restated(times(Fraction(5, 4))), ("tight",)),
+    "no relation": Twin("It forgets the neighbouring relation.", restated(without_relation), ("relations",)),
     "same noise": Twin("It draws noise once and uses it again.", _same_noise, ("independent",)),
     "off the lattice": Twin("It answers between lattice points.", _off_the_lattice, ("lattice",)),
     "floating": Twin("It adds floating-point noise.", _floating, ("lattice", "floating point")),
-    "credulous": Twin("It takes any answer.", _credulous, ("refusals",)),
-    "indiscreet": Twin("It quotes answers in errors.", _indiscreet, ("refusals",)),
+    "credulous": Twin("It takes any answer.", credulous, ("refusals",)),
+    "indiscreet": Twin("It quotes answers in errors.", indiscreet, ("refusals",)),
     "boasting": Twin("It states 0.9 of its variance.", _boasting, ("variance",)),
     "narrow": Twin("Its intervals are a cell too narrow.", _narrow, ("interval",)),
     "wide": Twin("Its intervals are a cell too wide.", _wide, ("interval",)),

@@ -17,14 +17,14 @@ from typing import Any, TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import floor_log2
-from noisette.mechanisms import Gaussian, Geometric, Keep, Quantile, Threshold, calibrate
+from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared, members
 from noisette.query.ranks import Ranks, ranks
 
-__all__ = ["Design", "Task", "design", "tasks_of"]
+__all__ = ["Design", "Task", "design", "recorded", "tasks_of"]
 
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
@@ -82,18 +82,19 @@ class Design:
         """The mechanisms with what they are applied to, for the record."""
         found = []
         for (i, measure), mechanism in self.noise.items():
-            found.append(_recorded(mechanism, measure, _reach(self.tasks, i, measure, neighbours)))
+            found.append(recorded(mechanism, measure, _reach(self.tasks, i, measure, neighbours)))
         for (i, measure, _), ranked in self.quantiles.items():
             reach = _reach(self.tasks, i, measure, neighbours)
-            found.extend(_recorded(mechanism, measure, reach) for mechanism in ranked.mechanisms)
+            found.extend(recorded(mechanism, measure, reach) for mechanism in ranked.mechanisms)
         for i, rule in self.keys.items():
             members = self.tasks[i].members
             assert members is not None
-            found.append(_recorded(rule, members, _reach(self.tasks, i, members, neighbours)))
+            found.append(recorded(rule, members, _reach(self.tasks, i, members, neighbours)))
         return found
 
 
-def _recorded(mechanism: Noisy | Quantile | Keep | Threshold, measure: Measure, reach: Sensitivity) -> dict[str, Any]:
+def recorded(mechanism: Any, measure: Measure, reach: Sensitivity) -> dict[str, Any]:
+    """A mechanism with what it is applied to, for the record."""
     return {
         "mechanism": type(mechanism).__name__,
         "parameters": {name: str(value) for name, value in vars(mechanism).items()},

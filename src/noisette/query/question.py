@@ -31,7 +31,7 @@ from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.releases import Column
 
-__all__ = ["Offer", "Queries", "Question"]
+__all__ = ["Offer", "Queries", "Question", "declared"]
 
 
 class Offer(Protocol):
@@ -91,6 +91,12 @@ class Question(Protocol):
         ...
 
 
+def declared(prepared: Sequence[Prepared], *more: object) -> str:
+    """Bounds, keys and limits in a few letters: where they change, so does what is measured."""
+    parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys)) for q in prepared})
+    return hashlib.sha256(repr([*parts, *more]).encode()).hexdigest()[:16]
+
+
 @dataclass(frozen=True)
 class Queries:
     """One query, or several that are planned together: they share passes over the data, noise and the promise."""
@@ -125,13 +131,8 @@ class QueryOffer:
     def text(self) -> str:
         """The canonical texts of what is measured, sorted, and a digest of the declarations that it rests on."""
         asked = sorted({canonical_text(question.query) for question in self.prepared})
-        return json.dumps({"asked": asked, "declared": self._declared()})
-
-    def _declared(self) -> str:
-        """Bounds, keys and limits in a few letters: where they change, so does what is measured."""
-        parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys)) for q in self.prepared})
         ends = [self.level] if self.design.quantiles else []  # the ends of these error bars are drawn, too
-        return hashlib.sha256(repr([*parts, *ends]).encode()).hexdigest()[:16]
+        return json.dumps({"asked": asked, "declared": declared(self.prepared, *ends)})
 
     @property
     def guarantee(self) -> Guarantee:

@@ -8,14 +8,19 @@ from operator import add
 from typing import Any
 
 from noisette.errors import InputError, PrivacyError
-from noisette.mechanisms import Gaussian, Geometric, Keep, Quantile, Threshold
+from noisette.mechanisms import Exponential, Gaussian, Geometric, Keep, PermuteAndFlip, Quantile, Threshold
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.record import FORMAT
 
 __all__ = ["check"]
 
-_MECHANISMS: dict[str, Any] = {m.__name__: m for m in (Gaussian, Geometric, Keep, Quantile, Threshold)}
+_KNOWN = Exponential, Gaussian, Geometric, Keep, PermuteAndFlip, Quantile, Threshold
+_MECHANISMS: dict[str, Any] = {kind.__name__: kind for kind in _KNOWN}
+
+
+_WHOLE = {"candidates", "cells", "groups", "k", "rows", "threshold"}
+_WORDS = {"None": None, "True": True, "False": False}
 
 
 def check(record: str) -> Guarantee:
@@ -62,13 +67,13 @@ def _built(kind: Any, parameters: Mapping[str, str]) -> Any:
 
 
 def _parameter(name: str, text: str) -> Any:
-    if text == "None":
-        return None
+    if text in _WORDS:
+        return _WORDS[text]
     if name == "neighbours":
         return Neighbours(text)
     if name == "noise":
         return text
-    return int(text) if name in ("cells", "groups", "rows", "threshold") else Fraction(text)
+    return int(text) if name in _WHOLE else Fraction(text)
 
 
 def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) -> bool:

@@ -85,7 +85,8 @@ class Release:
     @property
     def statement(self) -> str:
         """What is promised to whom, in a paragraph."""
-        return statement(self.guarantee, self.spent, unit=self.unit, level=self.level)
+        level = self.level if self._measured else None
+        return statement(self.guarantee, self.spent, unit=self.unit, level=level)
 
     def to_json(self) -> str:
         """The machine-readable record: the numbers and everything needed to check the claim (`releases.check`)."""
@@ -111,8 +112,13 @@ class Release:
         numbers = {c.name: (c.values.to_numpy(zero_copy_only=False), c.low, c.high) for c in self.columns if c.measured}
         return bars(labels, numbers, note=f"{promise(self.guarantee)} · {percent(self.level)} error bars", path=path)
 
+    @property
+    def _measured(self) -> bool:
+        return any(column.measured for column in self.columns)
+
     def _footer(self) -> str:
-        return f"{promise(self.guarantee)} · {percent(self.level)} error bars · left: {left(self.left)}"
+        bars = f" · {percent(self.level)} error bars" if self._measured else ""
+        return f"{promise(self.guarantee)}{bars} · left: {left(self.left)}"
 
     def __repr__(self) -> str:
         return "\n".join([*as_text(self.columns), self._footer()])

@@ -12,9 +12,12 @@ _CHANGE = {
     Neighbours.REPLACE: "all data of any one {unit} had been replaced by other data",
 }
 
+_NOISY = "Random noise was added to these numbers so that each of them"
+_PLAIN = "Chance had a part in choosing this answer, so that it"
 
-def statement(guarantee: Guarantee, total: Guarantee, *, unit: str, level: float) -> str:
-    """What is promised to whom, and what is not.
+
+def statement(guarantee: Guarantee, total: Guarantee, *, unit: str, level: float | None) -> str:
+    """What is promised to whom, and what is not; without a level, of an answer without numbers.
 
     >>> print(statement(Pure(1), Pure(2), unit="patient_id", level=0.95)[:101])
     Random noise was added to these numbers so that each of them would be almost as likely if all data of
@@ -22,14 +25,20 @@ def statement(guarantee: Guarantee, total: Guarantee, *, unit: str, level: float
     relation = guarantee.neighbours or Neighbours.ADD_REMOVE
     change = _CHANGE[relation].format(unit=unit)
     return (
-        f"Random noise was added to these numbers so that each of them would be almost as likely if {change}. "
+        f"{_PLAIN if level is None else _NOISY} would be almost as likely if {change}. "
         f"That holds for every {unit} and against anyone, whatever else they know. "
         f"The release is differentially private with {promise(guarantee)} under the relation {relation}: "
         f"{_meaning(guarantee)}. "
         f"With it, {spent(total)} of the owner's budget is spent in all. "
         f"Not promised is that nothing can be learned about a {unit} from the data of all the others, from other "
-        f"sources, or from answers that were given outside this budget. "
-        f"Each error bar holds the true number with a probability of {percent(level)}; it accounts for the noise, "
+        f"sources, or from answers that were given outside this budget."
+        f"{'' if level is None else _error_bars(level)}"
+    )
+
+
+def _error_bars(level: float) -> str:
+    return (
+        f" Each error bar holds the true number with a probability of {percent(level)}; it accounts for the noise, "
         "not for values that were clamped to their declared bounds, rows beyond the declared limits, or faults in the "
         "data."
     )

@@ -19,10 +19,10 @@ from noisette.mechanisms import Keep, RandomizedResponse, Staircase, Threshold, 
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["lattice", "refusals", "relations"]
+__all__ = ["ONE", "SECRET", "lattice", "refusals", "refused", "relations"]
 
 SECRET = 987654
-_ONE = {relation: Sensitivity(1, 1, 1, 1, neighbours=relation) for relation in Neighbours}
+ONE = {relation: Sensitivity(1, 1, 1, 1, neighbours=relation) for relation in Neighbours}
 
 
 def _cost(promise: Promise) -> Fraction:
@@ -53,15 +53,15 @@ def _replaced_histogram(m: Subject) -> Promise:
 
 def _relation_faults(m: Subject) -> Iterator[bool]:
     if isinstance(m, RandomizedResponse):
-        yield not _raises(InputError, lambda: m.guarantee(_ONE[Neighbours.ADD_REMOVE]))
+        yield not _raises(InputError, lambda: m.guarantee(ONE[Neighbours.ADD_REMOVE]))
     else:
-        yield from (m.guarantee(moved).neighbours is not relation for relation, moved in _ONE.items())
+        yield from (m.guarantee(moved).neighbours is not relation for relation, moved in ONE.items())
         replaced = m.guarantee(sensitivity.histogram(neighbours=Neighbours.REPLACE))
         yield not math.isclose(_cost(replaced), _cost(_replaced_histogram(m)), rel_tol=1e-9)
         yield _cost(replaced) < _cost(m.guarantee(sensitivity.histogram()))
-    yield m.guarantee(_ONE[Neighbours.REPLACE]).neighbours is not Neighbours.REPLACE
+    yield m.guarantee(ONE[Neighbours.REPLACE]).neighbours is not Neighbours.REPLACE
     promise = (Pure if claims_pure(m) else ZCDP)(1, neighbours=Neighbours.ADD_REMOVE)
-    mixed = _ONE[Neighbours.REPLACE]
+    mixed = ONE[Neighbours.REPLACE]
     yield not _raises(PrivacyError, lambda: calibrate(type(m), promise, sensitivity=mixed, **_options(m)))
 
 
@@ -83,7 +83,7 @@ def unusable_answers(m: Subject) -> list[Any]:
     return [*alone, *lists, [], ragged, [True] * size, np.array([np.nan] * size, object), *fractional, *outside]
 
 
-def _refused(call: Callable[[], Any]) -> bool:
+def refused(call: Callable[[], Any]) -> bool:
     """Tell whether a call is refused in one sentence that quotes nothing, chained errors included."""
     try:
         call()
@@ -103,8 +103,8 @@ def refusals(m: Subject, _: Effort) -> Finding:
         return calibrate(type(m), Pure(value) if claims_pure(m) else ZCDP(value), **_options(m))
 
     parameters: list[Any] = [0, -1, "1e400", True, math.nan, math.inf, "", None, [], "1/0"]
-    accepted = [x for x in unusable_answers(m) if not _refused(lambda x=x: m(x))]  # type: ignore[misc]
-    accepted += [e for e in parameters if not _refused(lambda e=e: calibrated(e))]  # type: ignore[misc]
+    accepted = [x for x in unusable_answers(m) if not refused(lambda x=x: m(x))]  # type: ignore[misc]
+    accepted += [e for e in parameters if not refused(lambda e=e: calibrated(e))]  # type: ignore[misc]
     sentences = (
         "What cannot be used is refused without a word of it.",
         f"{len(accepted)} kinds of input are mishandled.",

@@ -1,0 +1,217 @@
+"""The contract of a procedure: of a mechanism whose release is an index with its gap, a list, a transcript.
+
+Exact where the law of a small input can be enumerated, statistical where calls are judged (`ALPHA` each).
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.audit.checks.manners import ONE, SECRET, refused
+from noisette.audit.divergence import hockey_stick, largest_loss
+from noisette.audit.finding import Effort, Finding, found
+from noisette.audit.goodness import ALPHA, p_value
+from noisette.audit.sampled import epsilon_lower_bound
+from noisette.audit.subject import Subject
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Approx, Promise, Pure
+
+__all__ = ["PROCEDURES", "reached"]
+
+Floats = NDArray[np.float64]
+Law = Mapping[Hashable, float]
+
+_ROUNDING = 1e-12
+_LEVELS = (0.5, 0.9, 0.95, 0.99)
+_COMMON = 32  # outcomes that are told apart in tests of draws; the rest count as one
+
+
+# What it promises
+
+
+def _answers(m: Subject) -> list[Any]:
+    return [x for pair in m.pairs() for x in pair[:2]]
+
+
+def sums_to_one(m: Subject, _: Effort) -> Finding:
+    """The probabilities of all outcomes sum to one, for each input of `pairs()`."""
+    gap = max(abs(1 - math.fsum(m.law(x).values())) for x in _answers(m))
+    sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
+    return found("sums to one", gap, _ROUNDING, sentences)
+
+
+def _laws(m: Subject) -> Iterator[tuple[Promise, Floats, Floats]]:
+    for x, x_prime, distance in m.pairs():
+        first, second = m.law(x), m.law(x_prime)
+        outcomes = list({**first, **second})
+        P, Q = (np.array([law.get(y, 0.0) for y in outcomes]) for law in (first, second))
+        yield m.guarantee(distance), P, Q
+
+
+def _delta(promise: Promise) -> tuple[float, float]:
+    """(epsilon, delta) as stated; a pure epsilon is its own, zCDP is looked at where it says delta = 0.01."""
+    if isinstance(promise, ZCDP):
+        return promise.epsilon(0.01), 0.01
+    return float(promise.eps), float(getattr(promise, "delta0", 0))
+
+
+def private(m: Subject, _: Effort) -> Finding:
+    """The divergence of every pair at epsilon stays below delta; of a pure guarantee every log-ratio below epsilon."""
+    gaps = [0.0]
+    for promise, P, Q in _laws(m):
+        epsilon, delta = _delta(promise)
+        gaps.append(hockey_stick(P, Q, epsilon) - delta * (1 + 1e-9))
+        likely = np.maximum(P, Q) > _ROUNDING  # outcomes that lie whole within what a law may leave out
+        if isinstance(promise, Pure):
+            gaps.append(largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - _ROUNDING)
+    sentences = "Every pair keeps the stated guarantee.", "A pair of neighbours breaks the stated guarantee."
+    return found("private", max(gaps), 10 * _ROUNDING, sentences)
+
+
+def _reached(promise: Promise, P: Floats, Q: Floats) -> float:
+    """The part of what is stated that a pair shows."""
+    epsilon, delta = _delta(promise)
+    if isinstance(promise, Approx) and delta:
+        return hockey_stick(P, Q, epsilon) / delta
+    return largest_loss(P, Q) / epsilon if epsilon else 0.0
+
+
+def reached(m: Subject) -> float:
+    """The largest part of what is stated that some pair shows."""
+    return max(_reached(*laws) for laws in _laws(m))
+
+
+def tight(m: Subject, _: Effort) -> Finding:
+    """Some pair reaches the stated part of the guarantee: nothing much smaller would be true."""
+    part = reached(m)
+    sentences = (
+        f"A pair shows {min(part, 1):.3g} of what is stated.",
+        "The stated guarantee is larger than any pair shows.",
+    )
+    return found("tight", part, m.tightness * (1 - 1e-6), sentences, least=True)
+
+
+# What it releases
+
+
+def _fit(law: Law, draws: Sequence[Hashable]) -> float:
+    """The p-value of draws; an outcome that the law does not know is a fault."""
+    common = sorted(law, key=lambda y: -law[y])[:_COMMON]
+    places = {y: i for i, y in enumerate(common)}
+    if any(y not in law for y in draws):
+        return 0.0
+    counts = np.bincount([places.get(y, len(common)) for y in draws], minlength=len(common) + 1)
+    chances = np.array([*(law[y] for y in common), 0.0])
+    chances[-1] = max(0.0, 1 - chances.sum())
+    used = (chances > 1e-9) | (counts > 0)
+    return p_value(counts[used], np.maximum(chances[used], 1e-300) / chances[used].sum())
+
+
+def _drawn(m: Subject, x: Any, count: int) -> list[Hashable]:
+    return [m(x) for _ in range(count)]
+
+
+def _unsure(m: Subject) -> Any:
+    """The input whose outcome is least certain: there draws say most."""
+    return min(_answers(m), key=lambda x: max(m.law(x).values()))
+
+
+def one_by_one(m: Subject, effort: Effort) -> Finding:
+    """Calls follow the stated law."""
+    x = _unsure(m)
+    p = _fit(m.law(x), _drawn(m, x, effort.single))
+    return found("one by one", p, ALPHA, ("Calls follow the stated law.", "Calls do not follow the law."), least=True)
+
+
+def independent(m: Subject, effort: Effort) -> Finding:
+    """Two calls in a row have the product of their laws, told by whether the first is the likeliest outcome."""
+    x = _unsure(m)
+    law = m.law(x)
+    mode = max(law, key=lambda y: law[y])
+    hits = np.array([y == mode for y in _drawn(m, x, effort.single)], int)
+    pairs = np.bincount(2 * hits[:-1:2] + hits[1::2], minlength=4)
+    chances = np.outer([1 - law[mode], law[mode]], [1 - law[mode], law[mode]]).ravel()
+    sentences = "Calls do not depend on each other.", "Calls depend on each other."
+    return found("independent", p_value(pairs, np.maximum(chances, 1e-300)), ALPHA, sentences, least=True)
+
+
+def black_box(m: Subject, effort: Effort) -> Finding:
+    """Sampled outcomes of two neighbours do not prove a larger epsilon."""
+    x, x_prime, distance = m.pairs()[0]
+    epsilon, delta = _delta(m.guarantee(distance))
+    bound = epsilon_lower_bound(m, x, x_prime, runs=effort.single, delta=delta, confidence=1 - ALPHA)
+    sentences = "No attack proves more than is stated.", "An attack proves a larger epsilon than is stated."
+    return found("black box", bound, epsilon, sentences)
+
+
+# What to expect
+
+
+def interval(m: Subject, _: Effort) -> Finding:
+    """The error stays within every interval with its probability, for each input of `pairs()`."""
+    misses = [
+        level - math.fsum(p for y, p in m.law(x).items() if m.error(y, x) <= m.interval(level) * (1 + _ROUNDING))
+        for level in _LEVELS
+        for x in _answers(m)
+    ]
+    sentences = "Errors stay within the stated intervals.", "An interval is too narrow."
+    return found("interval", max(misses), 10 * _ROUNDING, sentences)
+
+
+# Manners
+
+
+def _relation_faults(m: Subject) -> Iterator[bool]:
+    if hasattr(m, "neighbours"):
+        yield m.guarantee().neighbours is not m.neighbours
+        return
+    for relation, moved in ONE.items():
+        try:
+            yield m.guarantee(moved).neighbours is not relation
+        except InputError:
+            continue  # it holds for one relation, and says so
+
+
+def relations(m: Subject, _: Effort) -> Finding:
+    """A guarantee carries its relation."""
+    sentences = "Guarantees name their neighbouring relation.", "A neighbouring relation is lost."
+    return found("relations", sum(_relation_faults(m)), 0, sentences)
+
+
+def _spoiled(x: Any, bad: Any) -> Any:
+    """The input with its last number replaced."""
+    if isinstance(x, Mapping):
+        last = list(x)[-1]
+        return {**x, last: _spoiled(x[last], bad)}
+    if isinstance(x, Sequence) and not isinstance(x, str):
+        return type(x)([*x[:-1], _spoiled(x[-1], bad)])  # type: ignore[call-arg]
+    return bad
+
+
+def refusals(m: Subject, _: Effort) -> Finding:
+    """Unusable inputs are InputErrors of one sentence that quotes nothing."""
+    x = m.pairs()[0][0]
+    alone = [math.nan, math.inf, True, "", str(SECRET), None, 1j, b"1", object(), [], [[SECRET], [SECRET, 3]]]
+    within = [_spoiled(x, bad) for bad in (math.nan, math.inf, "", None, 1j, SECRET + 0.25, str(SECRET))]
+    accepted = [bad for bad in [*alone, *within] if not refused(lambda bad=bad: m(bad))]  # type: ignore[misc]
+    sentences = (
+        "What cannot be used is refused without a word of it.",
+        f"{len(accepted)} kinds of input are mishandled.",
+    )
+    return found("refusals", len(accepted), 0, sentences)
+
+
+PROCEDURES: Final[dict[str, Callable[[Subject, Effort], Finding]]] = {
+    "sums to one": sums_to_one,
+    "private": private,
+    "tight": tight,
+    "one by one": one_by_one,
+    "independent": independent,
+    "interval": interval,
+    "relations": relations,
+    "refusals": refusals,
+    "black box": black_box,
+}

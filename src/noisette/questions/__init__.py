@@ -1,0 +1,11 @@
+"""Questions that are values of their own: the curator asks and explains them like SQL.
+
+>>> from noisette.questions import Choose, Mode
+>>> Mode("ward")
+Mode(column='ward', of=None)
+"""
+
+from noisette.questions.choose import Choose
+from noisette.questions.mode import Mode
+
+__all__ = ["Choose", "Mode"]
