@@ -25,7 +25,7 @@ def test_a_table_with_error_bars(opened):
 def test_the_same_question_is_free_and_has_the_same_bytes(opened):
     first = well("ask", COUNT, "--spend", "0.5", "--json")
     assert well("ask", COUNT.lower(), "--spend", "1/2", "--json") == first
-    assert len(json.loads(well("ledger", "show", "--json"))["entries"]) == 3
+    assert len(json.loads(well("ledger", "show", "--json"))["entries"]) == 4
 
 
 def test_another_process_sees_the_spent_budget_and_gets_the_same_bytes(opened):
@@ -136,7 +136,7 @@ def test_data_that_are_gone(opened):
 
 def test_an_exhausted_budget_refuses_and_tells_old_answers_all_the_same(opened):
     first = well("ask", COUNT, "--spend", "2", "--json")
-    assert "does not fit" in refused(3, "ask", COUNT, "--spend", "0.01")
+    assert "The budget is used up and this question costs ε = 0.01" in refused(3, "ask", COUNT, "--spend", "0.01")
     assert well("ask", COUNT, "--spend", "2", "--json") == first
 
 

@@ -131,7 +131,7 @@ def test_the_budget_shrinks_to_nothing_and_never_below(tour):
 def test_both_refusals_are_told(tour):
     assert len(tour.refusals) == 2
     assert "0.2314" in tour.refusals[0]
-    assert all("does not fit" in refusal for refusal in tour.refusals)
+    assert all("this question costs" in refusal for refusal in tour.refusals)
 
 
 @pytest.mark.slow

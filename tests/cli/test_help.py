@@ -12,15 +12,18 @@ from tests.cli.tools import process, run, well
 
 from noisette.curator.demo import tables
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 STEP = re.compile(
     r"^\$ (?P<command>noisette .+)$|^```(?:toml|sql)\n# (?P<file>\S+)\n(?P<text>(?:.*\n)*?)```$", re.MULTILINE
 )
-STEPS = list(STEP.finditer(PAGE.read_text(encoding="utf-8")))
-COMMANDS = [step["command"] for step in STEPS if step["command"]]
+STEPS = {
+    page: list(STEP.finditer((DOCS / page).read_text(encoding="utf-8")))
+    for page in ("command-line.md", "owners-guide.md")
+}
+COMMANDS = [step["command"] for step in STEPS["command-line.md"] if step["command"]]
 
 
-@pytest.mark.parametrize("command", ["open", "ask", "explain", "budget", "ledger"])
+@pytest.mark.parametrize("command", ["open", "ask", "explain", "buy", "budget", "ledger"])
 def test_help_has_examples(command):
     shown = run(command, "--help", terminal_width=200)
     assert shown.exit_code == 0
@@ -30,9 +33,10 @@ def test_help_has_examples(command):
 
 def test_every_command_is_listed_and_has_a_page():
     shown = well("--help")
-    for command in ("open", "ask", "explain", "budget", "ledger", "demo", "audit", "account"):
+    for command in ("open", "ask", "explain", "buy", "budget", "ledger", "demo", "audit", "account"):
         assert f" {command} " in shown
-    for command in ("open", "ask", "explain", "budget", "ledger show", "ledger verify", "ledger head", "ledger budget"):
+    acts = [f"ledger {act}" for act in ("show", "verify", "head", "budget", "accept", "rebind", "share")]
+    for command in ("open", "ask", "explain", "buy bounds", "buy keys", "budget", *acts):
         assert any(line.startswith(f"noisette {command}") for line in COMMANDS), command
 
 
@@ -46,10 +50,11 @@ def test_unknown_commands_get_one_sentence(tmp_path):
     assert found.stderr == "No such command 'aks'. Did you mean 'ask'?\n"
 
 
-def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", STEPS)
+def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    pyarrow.parquet.write_table(tables(500, 2_000)["visits"], "visits.parquet")
-    for step in STEPS:
+    pyarrow.parquet.write_table(tables()["visits"], "visits.parquet")
+    for step in STEPS[page]:
         if step["file"]:
             Path(step["file"]).write_text(step["text"])
             continue
@@ -59,7 +64,7 @@ def test_the_commands_of_the_page_run(tmp_path, monkeypatch):
         assert shown.exit_code == 0, (before, shown.output)
         if target:
             Path(target).write_text(shown.stdout)
-    assert Path("answers-2.parquet").exists()
+    assert Path("answers-2.parquet").exists() == (page == "command-line.md")
 
 
 def test_the_library_does_not_load_the_command_line():

@@ -36,8 +36,8 @@ def test_entries(asked):
 
 def test_entries_as_json(asked):
     entries = json.loads(well("ledger", "show", "--json"))["entries"]
-    assert [entry["kind"] for entry in entries] == ["open", "act", "charge"]
-    assert entries[-1]["guarantee"] == {"kind": "Pure", "epsilon": "1/2"}
+    assert [entry["kind"] for entry in entries] == ["open", "act", "charge", "answer"]
+    assert entries[-2]["guarantee"] == {"kind": "Pure", "epsilon": "1/2"}
 
 
 def test_verify_against_a_head(asked):
@@ -46,7 +46,7 @@ def test_verify_against_a_head(asked):
     well("ask", COUNT, "--spend", "0.1")
     assert "is on its chain" in well("ledger", "verify", "--head", head)
     told = json.loads(well("ledger", "verify", "--json"))
-    assert (told["whole"], told["entries"], told["charges"]) == (True, 4, 2)
+    assert (told["whole"], told["entries"], told["charges"]) == (True, 6, 2)
     other = head[:-1] + ("0" if head[-1] != "0" else "1")
     for wrong in (other, f"0:{'a' * 64}", f"99:{'a' * 64}"):
         refused(4, "ledger", "verify", "--head", wrong)

@@ -12,7 +12,7 @@ GAUSSIAN = nz.Gaussian(50).guarantee(1)
 
 
 def budget_of(ledger):
-    return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, ledger.allows)
+    return Budget.of(ledger)
 
 
 def charged(total, *costs):
@@ -77,3 +77,45 @@ def test_other_budgets_in_words():
 
 def test_in_a_notebook():
     assert "<td>ε = 0.5</td>" in budget_of(charged(Approx(2, "1e-6"), Pure("0.5")))._repr_html_()
+
+
+# The tight figure
+
+
+def test_the_tight_figure_is_that_of_a_sum_settled_in_advance():
+    budget = budget_of(charged(Approx(2, "1e-6"), *[Pure("0.05")] * 40))
+    assert budget.tight == (Pure("0.05") * 40).epsilon("1e-6")
+    assert budget.tight < budget.spent.eps
+    for shown in (repr(budget), budget._repr_html_()):
+        assert "ε = 1.29" in shown
+        assert "had all costs been settled in advance" in shown
+
+
+def test_it_is_shown_only_where_it_tells_something():
+    assert "tight" not in repr(budget_of(charged(Approx(2, "1e-6"), Pure("0.5"))))
+    assert "tight" not in repr(budget_of(Memory(Approx(2, "1e-6"))))
+    assert budget_of(charged(Pure(1), Pure("0.5"))).tight is None
+    concentrated = budget_of(charged(ZCDP("0.5"), GAUSSIAN))
+    assert concentrated.tight == GAUSSIAN.epsilon("1e-6")
+    assert "at δ = 1e-6, had all costs been settled in advance" in repr(concentrated)
+
+
+def test_many_different_costs_are_composed_only_when_asked_for(monkeypatch):
+    budget = budget_of(charged(Approx(9, "1e-6"), *(Pure(f"1/{1000 + i}") for i in range(101))))
+    monkeypatch.setattr("noisette.curator.budget.tight", lambda *_: 0.03)
+    assert "tight" not in repr(budget)
+    assert budget.tight == 0.03
+    assert "tight   ε = 0.03" in repr(budget_of(charged(Approx(9, "1e-6"), *[Pure("1/1000")] * 101)))
+
+
+# Shares
+
+
+def test_an_analyst_sees_one_share_and_the_owner_all():
+    ledger = Memory(Pure(2), shares={"ana": Pure(1), "bob": Pure("0.5")})
+    ledger.charge("q", Pure("0.25"), [], analyst="ana")
+    mine, every = Budget.of(ledger, "ana"), Budget.of(ledger)
+    assert (list(mine.shares), list(every.shares)) == (["ana"], ["ana", "bob"])
+    assert (mine.more, every.more) == (3, None)
+    assert "share of ana  ε = 1; spent ε = 0.25, left ε = 0.75 in one question" in repr(mine)
+    assert repr(every).endswith("1 question was charged")

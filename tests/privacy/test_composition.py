@@ -421,3 +421,9 @@ def test_a_million_laplace_releases_by_the_central_limit():
     centre, spread = 1e6 * first, math.sqrt(1e6 * (square - first**2))
     eps = (nz.Laplace(10).guarantee(1) * 10**6).epsilon("1e-6")
     assert eps == pytest.approx(centre + 4.75 * spread, rel=2e-3)
+
+
+@pytest.mark.parametrize("inverse", [10, 12, 15, 16, 17, 24])
+def test_noise_far_below_one_tells_the_loss_of_its_only_likely_output(inverse):
+    sigma = Fraction(1, inverse)
+    never_below_and_near(nz.Gaussian(sigma, grid=1).guarantee(1).epsilon(1e-6), inverse**2 / 2 - 2e-6, 1e-3)

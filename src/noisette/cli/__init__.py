@@ -6,6 +6,7 @@ from noisette.cli.account import account
 from noisette.cli.ask import ask
 from noisette.cli.audit import audit
 from noisette.cli.budget import budget
+from noisette.cli.buy import buy
 from noisette.cli.common import examples
 from noisette.cli.demo import demo
 from noisette.cli.exits import Shell
@@ -27,7 +28,8 @@ _EXPLAIN = examples(
     'noisette explain "SELECT count(*) AS n FROM visits" --spend 0.1',
     'noisette explain "SELECT avg(age) AS age FROM visits" --error 1 --rows 10000',
 )
-_BUDGET = examples("noisette budget", "noisette budget --json")
+_BUY = examples("noisette buy bounds age --spend 0.1", "noisette buy keys visits.ward --spend 0.1,1e-8")
+_BUDGET = examples("noisette budget", "noisette budget --analyst ana --json")
 _LEDGER = examples(
     "noisette ledger", "noisette ledger head > head.txt", 'noisette ledger verify --head "$(cat head.txt)"'
 )
@@ -41,6 +43,7 @@ app = typer.Typer(
 app.command("open", epilog=_OPEN)(open_data)
 app.command(epilog=_ASK)(ask)
 app.command(epilog=_EXPLAIN)(explain)
+app.add_typer(buy, name="buy", epilog=_BUY)
 app.command(epilog=_BUDGET)(budget)
 app.add_typer(ledger, name="ledger", epilog=_LEDGER)
 app.command()(demo)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noisette.cli.common import Folder, Json, Level, amount, curator_of, patience
+from noisette.cli.common import Analyst, Folder, Json, Level, amount, curator_of, patience
 from noisette.cli.questions import File, Question, questions_of
 from noisette.errors import InputError
 
@@ -24,6 +24,7 @@ def ask(
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with the ends of the error bars.")] = False,
     parquet: Annotated[Path | None, typer.Option(help="Write a Parquet file as well.", metavar="FILE")] = None,
     json: Json = False,
+    analyst: Analyst = None,
     project: Folder = None,
 ) -> None:
     """Ask in SQL and pay for the answer; the same question for the same spend is free the next time.
@@ -38,7 +39,7 @@ def ask(
     if parquet is not None and not parquet.absolute().parent.is_dir():
         raise InputError("The folder of the Parquet file is missing: create it first.")
     promise, asked = amount(spend, "--spend"), questions_of(question, file)
-    with patience("Asking"), curator_of(project, asking=True) as curator:
+    with patience("Asking"), curator_of(project, asking=True, analyst=analyst) as curator:
         answers = curator.ask(asked, spend=promise, level=level)
     if parquet is not None:
         _write_parquet(answers, parquet)

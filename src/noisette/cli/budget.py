@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, as_json, ledger_of, patience
+from noisette.cli.common import Analyst, Folder, Json, as_json, ledger_of, patience
 from noisette.privacy import ZCDP, Promise
 
 if TYPE_CHECKING:
@@ -16,12 +16,16 @@ __all__ = ["budget"]
 _WIDTH = 50
 
 
-def budget(json: Json = False, project: Folder = None) -> None:
-    """Show what is spent, what is left, and how many more questions like the last one fit."""
+def budget(json: Json = False, analyst: Analyst = None, project: Folder = None) -> None:
+    """Show what is spent, what is left, and how many more questions like the last one fit.
+
+    The tight figure beside what is spent composes all charges tightly: what they promise had all of them been settled
+    in advance. What the filter says holds for costs that were chosen along the way.
+    """
     from noisette.curator.budget import Budget
 
     with patience("Reading the ledger"), ledger_of(project) as book:
-        found = Budget(book.budget, book.spent, book.left, book.entries, book.allows)
+        found = Budget.of(book, analyst)
         told = _told(found)
     if json:
         typer.echo(as_json(told))
@@ -34,7 +38,7 @@ def budget(json: Json = False, project: Folder = None) -> None:
     bar = Text("█" * full, "red" if share > Fraction(9, 10) else "green") + Text("░" * (_WIDTH - full), "dim")
     console = Console(highlight=False)
     console.print(bar, f"{float(share):.1%} spent")
-    console.print(repr(found))
+    console.print(repr(found), soft_wrap=True)
 
 
 def _size(promise: Promise) -> Fraction:
@@ -44,10 +48,13 @@ def _size(promise: Promise) -> Fraction:
 def _told(found: "Budget") -> dict[str, Any]:
     from noisette.releases.record import stated
 
+    shares = found.shares.items()
     return {
         "budget": stated(found.total),
         "spent": stated(found.spent),
         "left": stated(found.left),
+        "tight": None if found.tight is None else {"epsilon": found.tight, "delta": str(found.delta)},
         "charges": len(found.entries),
         "more_like_last": found.more,
+        "shares": {who: {name: stated(part) for name, part in share._asdict().items()} for who, share in shares},
     }

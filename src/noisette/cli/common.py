@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from noisette.curator.project import Project
 
 __all__ = [
+    "Analyst",
     "Folder",
     "Json",
     "Level",
@@ -33,6 +34,9 @@ __all__ = [
 Folder: TypeAlias = Annotated[
     Path | None,
     typer.Option("--project", help="The folder of the project; else the nearest one from here up.", metavar="DIR"),
+]
+Analyst: TypeAlias = Annotated[
+    str | None, typer.Option("--analyst", help="Who asks, where the budget is shared out.", metavar="NAME")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, with exact numbers as texts.")]
 Level: TypeAlias = Annotated[float, typer.Option(help="How likely a true number lies within its error bar.")]
@@ -71,11 +75,11 @@ def amount(text: str, option: str) -> Promise:
 
 
 @contextmanager
-def curator_of(folder: Path | None, *, asking: bool) -> "Iterator[Curator]":
+def curator_of(folder: Path | None, *, asking: bool, analyst: str | None = None) -> "Iterator[Curator]":
     """The curator of a project, whose ledger is let go of afterwards."""
     from noisette.curator.ledger import Book
 
-    curator = project_of(folder).curator(asking=asking)
+    curator = project_of(folder).curator(asking=asking, analyst=analyst)
     try:
         yield curator
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 __all__ = ["as_table", "question"]
 
 _LONGEST = 200
+_ARMS = 12  # a CASE with more, such as that of bounds that are bought, is told in short
 
 
 def as_table(history: Sequence[Mapping[str, Any]]) -> Any:
@@ -31,6 +32,8 @@ def _what(body: Mapping[str, Any]) -> str:
             return question(body["question"])
         case "open":
             return "the ledger was opened"
+        case "answer":
+            return "its answer was kept"
         case _:
             return f"{body['act']}: {body['why']}"
 
@@ -74,6 +77,8 @@ def _short(part: Any) -> str:
             return str(name).rpartition(".")[2]
         case [str(name)]:
             return name
+        case ["case", condition, *rest] if len(rest) > _ARMS:
+            return f"case({_short(condition)}, …)"
         case [str(name), *arguments]:
             return f"{name}({', '.join(map(_short, arguments))})"
         case _:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, Level, amount, as_json, curator_of, patience
+from noisette.cli.common import Analyst, Folder, Json, Level, amount, as_json, curator_of, patience
 from noisette.cli.questions import File, Question, questions_of
 from noisette.errors import InputError
 
@@ -26,6 +26,7 @@ def explain(
     level: Level = 0.95,
     plot: Annotated[Path | None, typer.Option(help="Draw the error against epsilon.", metavar="FILE")] = None,
     json: Json = False,
+    analyst: Analyst = None,
     project: Folder = None,
 ) -> None:
     """Tell the error to expect, or the epsilon for an error; nothing is read or spent."""
@@ -37,7 +38,7 @@ def explain(
         raise InputError("--rows must be a whole number from 1 on.")
     promise = None if spend is None else amount(spend, "--spend")
     asked = questions_of(question, file)
-    with patience("Explaining"), curator_of(project, asking=False) as curator:
+    with patience("Explaining"), curator_of(project, asking=False, analyst=analyst) as curator:
         found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level)
         if plot is not None:
             _draw(found, plot)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, as_json, ledger_of, patience, project_of
+from noisette.cli.common import Folder, Json, amount, as_json, ledger_of, patience, project_of
 from noisette.cli.entries import as_table
+from noisette.errors import InputError
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
+    from noisette.privacy import Promise
 
 __all__ = ["ledger"]
 
@@ -73,6 +75,18 @@ def budget(why: Why, json: Json = False, project: Folder = None) -> None:
 
 
 @ledger.command()
+def share(
+    shares: Annotated[list[str], typer.Argument(help="ana=0.5, or bob=0.5,1e-7, or cleo=rho=0.01.", metavar="NAME=…")],
+    why: Why,
+    json: Json = False,
+    project: Folder = None,
+) -> None:
+    """As the owner: give analysts shares; from then on only those with a share are answered."""
+    given = _shares(shares)
+    _act(project, lambda found: found.share(given, why=why), json)
+
+
+@ledger.command()
 def accept(why: Why, json: Json = False, project: Folder = None) -> None:
     """As the owner: go on with a ledger that was copied, moved or restored."""
     _act(project, lambda found: found.accept(why=why), json)
@@ -82,6 +96,13 @@ def accept(why: Why, json: Json = False, project: Folder = None) -> None:
 def rebind(why: Why, json: Json = False, project: Folder = None) -> None:
     """As the owner: the data moved or have other columns; the next question says what they are."""
     _act(project, lambda found: found.rebind(why=why), json)
+
+
+def _shares(texts: list[str]) -> "dict[str, Promise]":
+    pairs = [text.partition("=") for text in texts]
+    if any(not (who and size) for who, _, size in pairs) or len({who for who, *_ in pairs}) < len(pairs):
+        raise InputError("Name each analyst once with a share, such as ana=0.5 bob=0.5,1e-7.")
+    return {who: amount(size, f"The share of {who}") for who, _, size in pairs}
 
 
 def _act(folder: Path | None, act: Callable[["Project"], None], json: bool) -> None:

@@ -1,17 +1,22 @@
 """What is spent and what is left, for people to look at."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from fractions import Fraction
+from functools import cached_property, partial
 
 from noisette import text
-from noisette.curator.ledger import Entry
-from noisette.privacy import Approx, Guarantee, Promise
+from noisette.curator.ledger import Entry, Ledger
+from noisette.curator.ledger.standing import Share
+from noisette.curator.ledger.tight import tight
+from noisette.privacy import ZCDP, Approx, Promise
 from noisette.releases.figures import left, promise, rounded, spent
 
 __all__ = ["Budget"]
 
 _MOST = 1_000_000
+_QUICK = 100  # so many different costs are composed in a fraction of a second
+_DELTA = Fraction(1, 10**6)  # for a budget that names none
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,12 +25,13 @@ class Budget:
 
     `spent` is the least budget of this kind that would have allowed the charges, `left` the most that one more question
     may cost. The delta of an Approx budget stands for all of it and is set aside from the start: it is not spent bit by
-    bit, but for the part that questions with unknown keys take (`left.delta0`). `allows` tells whether a cost fits.
+    bit, but for the part that questions with unknown keys take (`left.delta0`). `allows` tells whether a cost fits so
+    many times, `shares` are those of analysts: of the one who looks, or of all.
 
     >>> from noisette.privacy import Pure
     >>> entry = Entry(1, "a question", Pure("0.1"), ())
     >>> left = Approx("0.9", "5e-7")
-    >>> Budget(Approx(1, "1e-6"), Approx("0.1", "1e-6"), left, (entry,), lambda cost: cost <= left)
+    >>> Budget(Approx(1, "1e-6"), Approx("0.1", "1e-6"), left, (entry,), lambda cost, times: cost * times <= left)
     budget  ε = 1 at δ = 1e-6
     spent   ε = 0.1
     left    ε = 0.9 in one question; δ = 5e-7 for unknown keys
@@ -36,30 +42,82 @@ class Budget:
     spent: Promise
     left: Promise
     entries: tuple[Entry, ...]
-    allows: Callable[[Guarantee], bool] = field(compare=False)
+    allows: Callable[..., bool] | None = field(compare=False)
+    shares: Mapping[str, Share] = field(default_factory=dict)
+
+    @staticmethod
+    def of(ledger: Ledger, analyst: str | None = None) -> "Budget":
+        """The budget of a ledger as an analyst sees it, or as its owner does."""
+        shares = {who: share for who, share in ledger.shares.items() if analyst in (None, who)}
+        allows = None if shares and analyst is None else partial(ledger.allows, analyst=analyst)
+        return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, allows, shares)
 
     @cached_property
     def more(self) -> int | None:
-        """How many more questions at the price of the last one fit, up to a million; None before the first."""
-        if not self.entries:
+        """How many more questions at the price of the last one fit, up to a million; None if there is none to tell.
+
+        Before the first question, and for all analysts together where each has a share, nothing can be told.
+        """
+        allows = self.allows
+        if not self.entries or allows is None:
             return None
-        return _most(lambda k: self.allows(self.entries[-1].guarantee * k))
+        return _most(lambda k: allows(self.entries[-1].guarantee, times=k))
+
+    @property
+    def delta(self) -> Fraction | None:
+        """The delta of the tight figure: the budget's own, a millionth for zCDP, none for a pure epsilon."""
+        match self.total:
+            case Approx(_, delta):
+                return delta or None
+            case ZCDP():
+                return _DELTA
+            case _:
+                return None
+
+    @cached_property
+    def tight(self) -> float | None:
+        """The epsilon of all charges at `delta`, composed tightly: what they promise had all been settled in advance.
+
+        It tells how much the filter leaves unused, and is no promise to one who chose costs along the way. With many
+        different costs it takes a while, so it is shown only where there are few.
+        """
+        return None if self.delta is None else tight((entry.guarantee for entry in self.entries), self.delta)
+
+    @property
+    def _quick(self) -> bool:
+        if len(self.entries) > 10 * _QUICK:
+            return False
+        return len({(entry.guarantee, entry.guarantee.ledger) for entry in self.entries}) <= _QUICK
+
+    def _tightly(self) -> list[list[str]]:
+        """A row for the tight figure, if it tells something that the filter's does not."""
+        if not self.entries or not self._quick or self.tight is None or self.delta is None:
+            return []
+        figure = f"ε = {rounded(self.tight, up=True)}"
+        if isinstance(self.spent, Approx) and self.tight > 0.999 * self.spent.eps:
+            return []
+        at = f" at δ = {rounded(self.delta, up=True, digits=3)}" if isinstance(self.total, ZCDP) else ""
+        return [["tight", f"{figure}{at}, had all costs been settled in advance"]]
 
     def _rows(self) -> list[list[str]]:
-        return [["budget", _total(self.total)], ["spent", spent(self.spent)], ["left", _left(self.left)]]
+        rows = [["budget", _total(self.total)], ["spent", spent(self.spent)], *self._tightly()]
+        rows.append(["left", _left(self.left)])
+        return rows + [[f"share of {who}", _share(share)] for who, share in self.shares.items()]
 
     def _note(self) -> str:
         count = len(self.entries)
         charged = "1 question was charged" if count == 1 else f"{count:,} questions were charged"
         if self.more is None:
-            return "Nothing was asked yet"
+            return charged if count else "Nothing was asked yet"
         known = (
             f"{self.more:,} more like the last fit" if self.more < _MOST else f"more than {_MOST:,} like the last fit"
         )
         return f"{charged}; {known}" if self.more else f"{charged}; no more like the last fits"
 
     def __repr__(self) -> str:
-        return "\n".join([*(f"{name.ljust(6)}  {amount}" for name, amount in self._rows()), self._note()])
+        rows = self._rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join([*(f"{name.ljust(width)}  {amount}" for name, amount in rows), self._note()])
 
     def _repr_html_(self) -> str:
         return text.as_html("", ["", "guarantee"], self._rows(), [self._note()])
@@ -75,6 +133,10 @@ def _left(amount: Promise) -> str:
     own = amount.delta0 if isinstance(amount, Approx) else 0
     keys = f"; δ = {rounded(own, up=False, digits=3)} for unknown keys" if own else ""
     return f"{left(amount)} in one question{keys}"
+
+
+def _share(share: Share) -> str:
+    return f"{promise(share.total)}; spent {spent(share.spent)}, left {left(share.left)} in one question"
 
 
 def _most(fits: Callable[[int], bool]) -> int:

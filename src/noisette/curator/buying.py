@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from noisette.errors import InputError
+from noisette.errors import InputError, NoisetteError
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.kind import Value, in_order
 from noisette.query.plan import Aggregate, Key, Query, Scan
@@ -71,7 +71,10 @@ def keys_query(table: Table, column: Column) -> Query:
 def with_keys(schema: Schema, table: Table, column: Column, keys: Sequence[Value]) -> Schema:
     """The schema with the keys that were found; rows with others, or with NULL if that was not found, are left out."""
     if not in_order(keys):
-        raise InputError("No key is shared by enough people to be told: spend more, or declare the keys.")
+        raise NoisetteError(
+            "No key is shared by enough people to be told, which is an answer and was charged: spend more, or let the "
+            "owner declare the keys."
+        )
     kind = replace(column.kind, keys=in_order(keys))
     return _with(schema, table, replace(column, kind=kind, private_keys=False))
 

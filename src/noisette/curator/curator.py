@@ -64,8 +64,7 @@ class Curator:
     @property
     def budget(self) -> Budget:
         """What is spent and what is left."""
-        ledger = self.ledger
-        return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, self._allows)
+        return Budget.of(self.ledger, self.analyst)
 
     def table(self, name: str) -> Frame:
         """A table, to be asked in Python: where, group_by, count."""

@@ -5,6 +5,7 @@ visits.policy.toml        what the owner declares, to be edited by hand
 .noisette/project.json    where the data and the policy are, seen from the folder that holds `.noisette`
 .noisette/ledger.sqlite   what was spent, and the answers that were given
 .noisette/secret          keys the choice of rows where a unit has more than may count; only its owner can read it
+.noisette/bought          bounds and keys that were bought, with their price: used where the policy says "private"
 """
 
 import json
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from noisette.curator.bought import Bought, What, keep, kept, now, with_bought
+from noisette.curator.buying import offered
 from noisette.curator.curator import Curator
 from noisette.curator.ledger import Book, accept, open_ledger, rebind
 from noisette.curator.making import Wanted, files, make, source_of
@@ -22,6 +25,8 @@ from noisette.curator.policy import Policy, read_policy
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number
 from noisette.privacy import Promise
+from noisette.query.kind import in_order
+from noisette.releases.figures import promise
 
 __all__ = ["FOLDER", "Project"]
 
@@ -104,22 +109,34 @@ class Project:
         """Where the ledger is."""
         return self.folder / FOLDER / "ledger.sqlite"
 
+    @property
+    def bought(self) -> list[Bought]:
+        """The bounds and keys that were bought."""
+        return kept(self.folder / FOLDER / "bought")
+
     def described(self) -> Described:
-        """The data as the policy describes them; no row is read."""
-        return described_data(source_of(self.data), policy=self.policy_file)
+        """The data as the policy and what was bought describe them; no row is read."""
+        return self._described(self.bought)
+
+    def _described(self, bought: Sequence[Bought]) -> Described:
+        return described_data(source_of(self.data), policy=with_bought(self.policy, bought))
 
     def ledger(self, *, data: Mapping[str, str] | None = None) -> Book:
         """The ledger, verified; never a new one."""
         if not self.ledger_file.exists():
-            raise PrivacyError("The ledger of this project is gone: restore a backup and accept it.")
+            raise PrivacyError(
+                "The ledger of this project is gone: restore a backup and accept it (`noisette ledger accept`)."
+            )
         return open_ledger(self.ledger_file, data=data)
 
-    def curator(self, *, asking: bool = True) -> Curator:
-        """A curator with the project's ledger and secret.
+    def curator(self, *, asking: bool = True, analyst: str | None = None) -> Curator:
+        """A curator with the project's ledger and secret, for an analyst.
 
         The first one that is `asking` settles which data the ledger is about; before, types and units may be edited.
         """
-        found = self.described()
+        return self._curator(self.described(), asking, analyst)
+
+    def _curator(self, found: Described, asking: bool, analyst: str | None) -> Curator:
         book = self.ledger(data=found.fingerprints if asking else None)
         if book.budget != found.policy.budget:
             book.close()
@@ -127,7 +144,40 @@ class Project:
                 "The policy names another budget than the ledger: take that back, or let the owner record it with "
                 "`noisette ledger budget --why '…'`."
             )
-        return found.curator(book, secret=self._secret())
+        return found.curator(book, analyst=analyst, secret=self._secret())
+
+    def buy(
+        self, what: What, column: str, *, spend: Promise, analyst: str | None = None, again: bool = False
+    ) -> tuple[Bought, Promise]:
+        """Buy the bounds or keys of a column, for all who ask from now on; return them and what is left.
+
+        The same purchase is free. What was bought for another price is kept, unless it is to be bought `again`.
+        """
+        every = self.bought
+        table, found = offered(self._described([]).schema, column, what)
+        old = next((b for b in every if (b.table, b.column, b.what) == (table.name, found.name, what)), None)
+        if old is not None and not again:
+            return _settled(old, spend), self._left()
+        if what == "keys" and found.kind.type == "real":
+            raise InputError(
+                f"{found.name} holds real numbers, which make no keys: declare it as integer, or its bounds."
+            )
+        curator = self._curator(self._described([b for b in every if b is not old]), True, analyst)
+        try:
+            buy = curator.bounds if what == "bounds" else curator.keys
+            values = in_order(buy(f"{table.name}.{found.name}", spend=spend))
+            new = Bought(table.name, found.name, what, values, spend, analyst, now())
+            keep(self.folder / FOLDER / "bought", new)
+            return new, curator.ledger.left
+        finally:
+            assert isinstance(curator.ledger, Book)
+            curator.ledger.close()
+
+    def _left(self) -> Promise:
+        book = self.ledger()
+        left = book.left
+        book.close()
+        return left
 
     def _secret(self) -> bytes:
         try:
@@ -144,6 +194,12 @@ class Project:
         """Make the budget that the policy names now the ledger's."""
         book = self.ledger()
         book.raise_budget(self.policy.budget, why=why)
+        book.close()
+
+    def share(self, shares: Mapping[str, Promise], *, why: str) -> None:
+        """Give analysts shares of the budget, or other ones; from then on only those with a share are answered."""
+        book = self.ledger()
+        book.share(shares, why=why)
         book.close()
 
     def accept(self, *, why: str) -> None:
@@ -164,6 +220,15 @@ class Project:
         settled = book.budget
         book.close()
         wanted.check(self.policy_file, self.policy, settled)
+
+
+def _settled(old: Bought, spend: Promise) -> Bought:
+    if old.spend != spend:
+        raise InputError(
+            f"The {old.what} of {old.column} were bought already, for {promise(old.spend)}: use them, or buy others "
+            "with --again."
+        )
+    return old
 
 
 def _home(folder: str | Path) -> Path:

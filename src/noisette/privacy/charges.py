@@ -10,18 +10,34 @@ Tight numerical composition of the costs so far is NOT such a rule, and neither 
 would use the whole of delta. The pure rule has no delta, so it may stand beside another one: ways that end within it
 add nothing to delta, and the others end within the other rule.
 
+Plain addition beside another rule, where some costs are known by rho alone. Each of these is (plain_i, aside_i)-DP
+too, with an aside_i that is fixed here once and for all. Let delta = own + plain + rule, three parts that are fixed in
+advance. Accept while the costs' own deltas add up to at most `own`, and either
+    (A)  sum of plain_i <= e  and  sum of aside_i <= plain,   or   (B)  the other rule keeps (e, rule)-DP.
+This keeps (e, delta)-DP. Proof. Take neighbours x, x', and let p_i be the law of the i-th answer on x, given all
+before, and q_i that on x'. Split p_i = p'_i + r_i + s_i: r_i is the event of the cost's own delta, of mass d_i, and s_i
+the part of the rest above e^(plain_i) q_i, of mass at most aside_i. Sums only grow: who ends within (A) always was.
+ - Ends within (A): the product of the p'_i is at most e^e times that of the q_i. What it misses of the product of the
+   p_i is at most the sum over j of p_1 ... p_(j-1) (r_j + s_j) p_(j+1) ...; the s_j in it have mass at most E(sum of
+   aside_j) <= plain, as all of this is also seen by one who stops where (A) would end.
+ - Ends within (B), not (A): without the r_j, the other rule leaves mass at most `rule` above e^e times the q_i.
+ - The r_j of both have mass at most E(sum of d_j) <= own, since that bound holds on every way.
+The three add up to delta. Costs may depend on all that was seen, the parts of delta may not.   [basic composition as a
+filter: Rogers-Roth-Ullman-Vadhan 2016; Whitehouse-Ramdas-Rogers-Wu 2023]
+
 Vocabulary: `e`, `d` epsilon and delta · `rho` zCDP · `square` mu^2 · `slack` total variation · `reserve` the part of
-delta for the costs' own deltas.
+delta for the costs' own deltas · `plain`, `aside` a pair (epsilon, delta) for plain addition.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
-from noisette.privacy.convert import pure_to_zcdp
+from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
 from noisette.privacy.loss import Loss, Normal, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours, common
@@ -34,17 +50,24 @@ Rule: TypeAlias = Literal["zcdp", "gaussian"]
 _RESERVE = Fraction(1, 100)
 _LONG, _STEP = 1 << 512, 1 << 256
 _HALF_PI = Fraction(355, 226)  # above pi/2
+_ASIDE = Fraction(1, 10**11)  # the delta at which a cost that is known by rho alone is added up plainly
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What a cost takes by each rule; None where the rule cannot count it."""
+    """What a cost takes by each rule; None where the rule cannot count it. `plain` of what is pure is its `eps`."""
 
     eps: Fraction | None = Fraction(0)
     rho: Fraction | None = Fraction(0)
     square: Fraction | None = Fraction(0)
     delta: Fraction = Fraction(0)
     slack: Fraction = Fraction(0)
+    plain: Fraction | None = None
+    aside: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        if self.eps is not None:
+            object.__setattr__(self, "plain", self.eps)
 
     def __add__(self, other: "Charge") -> "Charge":
         return Charge(
@@ -53,11 +76,13 @@ class Charge:
             _plus(self.square, other.square),
             _short(self.delta + other.delta),
             _short(self.slack + other.slack),
+            _plus(self.plain, other.plain),
+            _short(self.aside + other.aside),
         )
 
     def __mul__(self, k: int) -> "Charge":
-        eps, rho, square = (None if a is None else k * a for a in (self.eps, self.rho, self.square))
-        return Charge(eps, rho, square, k * self.delta, k * self.slack)
+        eps, rho, square, plain = (None if a is None else k * a for a in (self.eps, self.rho, self.square, self.plain))
+        return Charge(eps, rho, square, k * self.delta, k * self.slack, plain, k * self.aside)
 
 
 _UNKNOWN = Charge(None, None, None)
@@ -142,13 +167,27 @@ def charge_of(cost: Guarantee) -> Charge:
     stated = _of_statement(cost)
     known = _UNKNOWN if cost.ledger is None else _of_ledger(cost.ledger)
     if stated.delta or known.delta:
-        return stated if known.rho is None else known
-    return Charge(
-        _least(stated.eps, known.eps),
-        _least(stated.rho, known.rho),
-        _least(stated.square, known.square),
-        slack=known.slack,
+        return _paired(stated if known.rho is None else known)
+    return _paired(
+        Charge(
+            _least(stated.eps, known.eps),
+            _least(stated.rho, known.rho),
+            _least(stated.square, known.square),
+            slack=known.slack,
+        )
     )
+
+
+def _paired(charge: Charge) -> Charge:
+    """With a pair for plain addition, if it is known by rho alone."""
+    if charge.eps is not None or charge.rho is None:
+        return charge
+    return replace(charge, plain=_plain(charge.rho), aside=_ASIDE)
+
+
+@lru_cache(maxsize=1024)
+def _plain(rho: Fraction) -> Fraction:
+    return Fraction(zcdp_epsilon(rho, _ASIDE)) if rho else Fraction(0)
 
 
 def checked_reserve(reserve: Number | None, delta: Fraction) -> Fraction:

@@ -205,7 +205,7 @@ class _Sum:
         """
         if rising(0.0)[0] >= 0:
             return 0.0
-        low, high = 0.0, 200 / (math.sqrt(self.moments(0.0)[2]) or self.step)
+        low, high = 0.0, 200 / max(math.sqrt(self.moments(0.0)[2]), self.step)
         tilt = high / 40
         for _ in range(60):
             value, slope = rising(tilt)

@@ -9,9 +9,10 @@ import math
 import threading
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple
 
 from noisette.errors import BudgetError, InputError, PrivacyError
-from noisette.exact.number import Number
+from noisette.exact.number import Number, fraction
 from noisette.exact.rational import exp_up, sqrt_up
 from noisette.privacy.charges import Charge, Rule, State, bounded, charge_of, checked_reserve
 from noisette.privacy.convert import gaussian_delta, pure_within_approx, zcdp_delta, zcdp_epsilon
@@ -33,8 +34,9 @@ class Filter:
     Pure(e)       sum of e_i <= e                                                Rogers et al. 2016
     ZCDP(rho)     sum of rho_i <= rho, e_i-DP counted as e_i^2/2                 Feldman-Zrnic 2021
     Approx(e, d)  sum of e_i <= e, or else one of
-      zcdp        sum of rho_i <= the rho that implies (e, d - reserve)-DP       Whitehouse et al. 2023, Theorem 1
-      gaussian    sum of mu_i^2 <= the mu^2 that implies (e, d - reserve)-DP     Smith-Thakurta 2022
+      zcdp        sum of rho_i <= the rho that implies (e, rest)-DP              Whitehouse et al. 2023, Theorem 1
+      gaussian    sum of mu_i^2 <= the mu^2 that implies (e, rest)-DP            Smith-Thakurta 2022
+                  for rest = d - reserve - plain
 
     "zcdp" is never less than advanced composition, sqrt(2 ln(1/d) S) + S/2 <= e for S = sum of e_i^2: that is the
     plain conversion of S/2-zCDP, and the one used here is tighter (Canonne-Kamath-Steinke 2020). "gaussian" is exact
@@ -47,6 +49,16 @@ class Filter:
     those must add up to at most the `reserve`, a part of delta that is fixed before (a hundredth of it unless said
     otherwise; `reserve=delta` is basic composition). So must (1 + e^e) times the total variation between Gaussian
     noise as accounted and as drawn.
+
+    Plain sums with Gaussian noise. A cost that is known by rho alone has no e_i, and one of them ends the plain sum.
+    With `plain`, another part of delta that is fixed before, it enters with the e_i that it has at a delta of 1e-11, as
+    long as those deltas add up to at most `plain`; `charges` has the proof. Then a large pure cost still fits after a
+    little Gaussian noise.
+
+    >>> f, g = (Filter(Approx(2, "1e-6"), plain=part) for part in (0, "1e-7"))
+    >>> f.charge(ZCDP("0.004")); g.charge(ZCDP("0.004"))
+    >>> [round(float(filter.left.eps), 2) for filter in (f, g)]
+    [0.41, 1.43]
 
     A refusal leaves everything as it was: BudgetError says that the cost does not fit into what is left, another
     PrivacyError that the budget cannot count it at all. Charge first, draw noise then. Any number of threads may
@@ -69,6 +81,7 @@ class Filter:
         budget: Promise,
         *,
         reserve: Number | None = None,
+        plain: Number = 0,
         rule: Rule | None = None,
         state: State | None = None,
     ) -> None:
@@ -77,7 +90,12 @@ class Filter:
         if rule not in (None, "zcdp", "gaussian") or (rule and not isinstance(budget, Approx)):
             raise InputError("rule must be 'zcdp' or 'gaussian', for an Approx budget.")
         self.budget = budget
-        self.reserve = checked_reserve(reserve, budget.delta0 if isinstance(budget, Approx) else Fraction(0))
+        whole = budget.delta0 if isinstance(budget, Approx) else Fraction(0)
+        self.reserve = checked_reserve(reserve, whole)
+        self.plain = fraction(plain, "plain")
+        if not 0 <= self.plain <= whole - self.reserve:
+            raise InputError("plain must lie between 0 and what the reserve leaves of delta: it is another part of it.")
+        self._parts = _Parts(self.reserve, self.plain, whole - self.reserve - self.plain)
         self._lock = threading.Lock()
         self._state = State(Charge(), budget.neighbours, rule) if state is None else state
 
@@ -89,11 +107,13 @@ class Filter:
     def __repr__(self) -> str:
         return f"Filter({self.budget!r}, spent={self.spent!r})"
 
-    def allows(self, cost: Guarantee) -> bool:
-        """Tell whether the cost could be charged now; another thread may be faster."""
+    def allows(self, cost: Guarantee, *, times: int = 1) -> bool:
+        """Tell whether the cost could be charged now, or so many times; another thread may be faster."""
         state, charge = self._state, charge_of(cost)
         common(state.neighbours, cost.neighbours)
-        return _fits(self.budget, self.reserve, self._after(state, charge, cost))
+        first = self._after(state, charge, cost)
+        rest = replace(first, total=first.total + charge * (times - 1))
+        return _fits(self.budget, self._parts, rest)
 
     def _after(self, state: State, charge: Charge, cost: Guarantee) -> State:
         """The state after a cost; the first one settles the rule, "gaussian" only if its slack is small enough."""
@@ -108,11 +128,11 @@ class Filter:
         charge = charge_of(cost)
         with self._lock:
             before, after = self._state, self._after(self._state, charge, cost)
-            if _fits(self.budget, self.reserve, after):
+            if _fits(self.budget, self._parts, after):
                 self._state = after
                 return
         _check_kind(self.budget, after, charge)
-        raise BudgetError(_refusal(self.budget, self.reserve, before, after, cost))
+        raise BudgetError(_refusal(self.budget, self._parts, before, after, cost))
 
     @property
     def spent(self) -> Promise:
@@ -128,12 +148,20 @@ class Filter:
             case ZCDP():
                 return ZCDP(_known(state.total.rho), neighbours=state.neighbours)
             case Approx():
-                return _least_budget(self.budget, self.reserve, state)
+                return _least_budget(self.budget, self._parts, state)
 
     @property
     def left(self) -> Promise:
         """The largest cost of the budget's kind that is still allowed, rounded down."""
-        return _left(self.budget, self.reserve, self._state)
+        return _left(self.budget, self._parts, self._state)
+
+
+class _Parts(NamedTuple):
+    """Of a budget's delta: for the costs' own deltas, for pairs that are added up plainly, for the other rule."""
+
+    own: Fraction
+    plain: Fraction
+    rule: Fraction
 
 
 def _known(number: Fraction | None) -> Fraction:
@@ -141,9 +169,9 @@ def _known(number: Fraction | None) -> Fraction:
     return number
 
 
-def _fits(budget: Promise, reserve: Fraction, state: State) -> bool:
+def _fits(budget: Promise, parts: _Parts, state: State) -> bool:
     total = state.total
-    if total.delta > reserve:
+    if total.delta > parts.own:
         return False
     match budget:
         case Pure():
@@ -151,19 +179,24 @@ def _fits(budget: Promise, reserve: Fraction, state: State) -> bool:
         case ZCDP():
             return total.rho is not None and total.rho <= budget.rho
         case Approx():
-            purely = total.eps is not None and total.eps <= budget.eps
-            return purely or _fits_rule(budget, reserve, state)
+            plainly = _plainly(total, parts)
+            return (plainly is not None and plainly <= budget.eps) or _fits_rule(budget, parts, state)
 
 
-def _fits_rule(budget: Approx, reserve: Fraction, state: State) -> bool:
-    total, allowed = state.total, budget.delta0 - reserve
+def _plainly(total: Charge, parts: _Parts) -> Fraction | None:
+    """The plain sum of epsilons, if the part of delta that is set aside for it holds."""
+    return total.plain if total.aside <= parts.plain else None
+
+
+def _fits_rule(budget: Approx, parts: _Parts, state: State) -> bool:
+    total = state.total
     if state.rule == "gaussian":
-        if total.square is None or _with_slack(total, budget.eps) > reserve:
+        if total.square is None or _with_slack(total, budget.eps) > parts.own:
             return False
-        return Fraction(gaussian_delta(sqrt_up(total.square), budget.eps)) <= allowed
+        return Fraction(gaussian_delta(sqrt_up(total.square), budget.eps)) <= parts.rule
     if total.rho is None:
         return False
-    return not total.rho or Fraction(zcdp_delta(total.rho, budget.eps)) <= allowed
+    return not total.rho or Fraction(zcdp_delta(total.rho, budget.eps)) <= parts.rule
 
 
 def _with_slack(total: Charge, e: Fraction) -> Fraction:
@@ -186,32 +219,32 @@ def _check_kind(budget: Promise, after: State, charge: Charge) -> None:
         )
 
 
-def _refusal(budget: Promise, reserve: Fraction, before: State, after: State, cost: Guarantee) -> str:
+def _refusal(budget: Promise, parts: _Parts, before: State, after: State, cost: Guarantee) -> str:
     """One sentence on what is left, and what can be done."""
     own = after.total.delta
     if isinstance(budget, Approx) and after.rule == "gaussian":
         own = _with_slack(after.total, budget.eps)
-    if own > reserve:
+    if own > parts.own:
         return (
-            f"The costs' own deltas would exceed the {float(reserve):.3g} that is set aside for them: "
+            f"The costs' own deltas would exceed the {float(parts.own):.3g} that is set aside for them: "
             "ask with a smaller delta, or open a filter with a larger reserve."
         )
-    left = _left(budget, reserve, before)
+    left = _left(budget, parts, before)
     return f"The budget has {left} left, into which a cost of {cost} does not fit: ask for less, or stop."
 
 
-def _left(budget: Promise, reserve: Fraction, state: State) -> Promise:
+def _left(budget: Promise, parts: _Parts, state: State) -> Promise:
     match budget:
         case Pure():
             return Pure(budget.eps - _known(state.total.eps), neighbours=state.neighbours)
         case ZCDP():
             return ZCDP(budget.rho - _known(state.total.rho), neighbours=state.neighbours)
         case Approx():
-            return _largest_cost(budget, reserve, state)
+            return _largest_cost(budget, parts, state)
 
 
-def _least_budget(budget: Approx, reserve: Fraction, state: State) -> Approx:
-    total, d = state.total, budget.delta0 - reserve
+def _least_budget(budget: Approx, parts: _Parts, state: State) -> Approx:
+    total, d, plainly = state.total, parts.rule, _plainly(state.total, parts)
     if total == Charge():
         return Approx(0, 0, neighbours=state.neighbours)
     found = math.inf
@@ -219,18 +252,22 @@ def _least_budget(budget: Approx, reserve: Fraction, state: State) -> Approx:
         found = tight_epsilon(((Normal(sqrt_up(total.square)), 1),), Fraction(0), d) if total.square else 0.0
     if state.rule == "zcdp" and total.rho is not None:
         found = zcdp_epsilon(total.rho, d) if total.rho else 0.0
-    bounds = [budget.eps] if total.eps is None else [budget.eps, total.eps]
+    bounds = [budget.eps] if plainly is None else [budget.eps, _rounded_up(plainly) if total.aside else plainly]
     if found < math.inf:
-        bounds.append(Fraction(math.ceil(Fraction(found) * _SHOWN), _SHOWN))
+        bounds.append(_rounded_up(Fraction(found)))
     return Approx(min(bounds), budget.delta0, neighbours=state.neighbours)
 
 
-def _largest_cost(budget: Approx, reserve: Fraction, state: State) -> Approx:
+def _rounded_up(number: Fraction) -> Fraction:
+    return Fraction(math.ceil(number * _SHOWN), _SHOWN)
+
+
+def _largest_cost(budget: Approx, parts: _Parts, state: State) -> Approx:
     """By bisection; nothing above what implies the whole budget can fit."""
-    d = max(Fraction(0), reserve - _with_slack(state.total, budget.eps))
+    d = max(Fraction(0), parts.own - _with_slack(state.total, budget.eps))
 
     def fits(n: int) -> bool:
-        return _fits(budget, reserve, state.plus(bounded(Fraction(n, _SHOWN), d), None))
+        return _fits(budget, parts, state.plus(bounded(Fraction(n, _SHOWN), d), None))
 
     if not fits(0):
         return Approx(0, 0, neighbours=state.neighbours)

@@ -11,6 +11,7 @@ from tests.curator.ledger.tools import RELATION, counted
 import noisette as nz
 from noisette.curator.ledger import Memory, open_ledger
 from noisette.curator.ledger.account import Account
+from noisette.curator.ledger.entry import charge_body, checked, covers
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.privacy import ZCDP, Approx, Filter, Neighbours, Pure
 
@@ -41,8 +42,8 @@ def test_it_decides_like_a_ledger_in_memory_and_a_filter(where, budget, costs):
     book = open_ledger(where, budget=budget)
     found = decisions(book, costs)
     assert found == decisions(Memory(budget), costs)
-    reserve = budget.delta0 / 2 if isinstance(budget, Approx) else None
-    alone = Filter(budget, reserve=reserve)
+    parts = {"reserve": budget.delta0 / 2, "plain": budget.delta0 / 10} if isinstance(budget, Approx) else {}
+    alone = Filter(budget, **parts)
     for cost, (_, happened, *_) in zip(costs, found, strict=True):
         if happened is True:
             alone.charge(cost)
@@ -254,16 +255,21 @@ def test_a_share_is_a_second_filter(where):
     book.charge("q", Pure("0.6"), [], analyst="ana")
     assert not book.allows(Pure("0.2"), analyst="ana")
     assert book.allows(Pure("0.2"), analyst="bob")
-    with pytest.raises(BudgetError, match=r"0\.1-DP left"):
+    with pytest.raises(
+        BudgetError, match=r"The share of ana has ε = 0\.1 left and this question costs ε = 0\.2: spend less"
+    ):
         book.charge("q", Pure("0.2"), [], analyst="ana")
-    with pytest.raises(BudgetError, match=r"0\.4-DP left"):
+    with pytest.raises(BudgetError, match=r"The budget has ε = 0\.4 left"):
         book.charge("q", Pure("0.5"), [], analyst="bob")  # the share holds it, the budget does not
     for stranger in ("eve", None, ""):
         with pytest.raises((PrivacyError, InputError), match=r"no share|printable"):
             book.charge("q", Pure("0.1"), [], analyst=stranger)
     book.close()
     again = open_ledger(where)
-    assert again.shares == {"ana": (Pure("0.6"), Pure("0.1")), "bob": (Pure(0), Pure("0.7"))}
+    assert again.shares == {
+        "ana": (Pure("0.7"), Pure("0.6"), Pure("0.1")),
+        "bob": (Pure("0.7"), Pure(0), Pure("0.7")),
+    }
     assert len(again.entries) == 1
     again.share({"ana": Pure("0.8"), "eve": Pure("0.1")}, why="more work")
     again.charge("q", Pure("0.2"), [], analyst="ana")
@@ -329,3 +335,49 @@ def test_entries_of_others_are_seen(where):
         assert one.left == other.left
     one.close()
     other.close()
+
+
+# Plain sums with Gaussian noise in them
+
+
+def test_a_large_question_fits_after_a_small_one_with_gaussian_noise(where):
+    book = open_ledger(where, budget=Approx(2, "1e-6"))
+    book.charge("q", GAUSSIAN, [], key="k")
+    body = book.history[-1]
+    assert body["charge"]["eps"] is None
+    assert Fraction(body["charge"]["plain"]) < Fraction(1, 5)
+    assert book.left.eps > Fraction("1.8")
+    book.charge("q", Pure("1.8"), [])
+    spent, left = book.spent, book.left
+    book.close()
+    again = open_ledger(where)
+    assert (again.spent, again.left) == (spent, left)
+    again.verify()
+    again.close()
+
+
+def test_a_ledger_that_was_begun_without_it_stays_so(tmp_path):
+    old = Account.of(Approx(2, "1e-6"), Fraction(0)).charged(GAUSSIAN)
+    assert Account.read(old.text) == old
+    assert "plain" not in old.text.partition('"total"')[0]
+    assert old.filter.left.eps < 1 < Account.of(Approx(2, "1e-6")).charged(GAUSSIAN).filter.left.eps
+    assert not old.under(Approx(3, "1e-6")).plain
+
+
+def test_a_pair_that_is_too_small_is_found(tmp_path):
+    mechanism = nz.Gaussian(50)
+    part = {
+        "mechanism": "Gaussian",
+        "parameters": {name: str(value) for name, value in vars(mechanism).items()},
+        "measure": "count",
+        "grid": "1",
+        "sensitivity": {"l0": 1, "l1": "1", "l2_squared": "1", "linf": "1"},
+    }
+    reach = nz.privacy.sensitivity.Sensitivity(1, 1, 1, 1, neighbours=RELATION)
+    body = charge_body("q", mechanism.guarantee(reach).under(RELATION), [part], None, None) | {"number": 2}
+    assert covers(body, checked(body))
+    for name in ("plain", "aside"):
+        smaller = body["charge"] | {name: str(Fraction(body["charge"][name]) * Fraction(9, 10))}
+        assert not covers(body | {"charge": smaller}, checked(body))
+    without = {name: amount for name, amount in body["charge"].items() if name not in ("plain", "aside")}
+    assert covers(body | {"charge": without}, checked(body))  # as the first version wrote it

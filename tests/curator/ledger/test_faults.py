@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -343,7 +344,7 @@ def test_a_migration_that_fails_leaves_the_old_version(path, monkeypatch):
         open_ledger(path)
     monkeypatch.undo()
     book = open_ledger(path)
-    assert (book._store.version(), len(book.entries)) == (1, 1)
+    assert (book._store.version(), len(book.entries)) == (len(store.MIGRATIONS), 1)
     book.close()
 
 
@@ -351,7 +352,7 @@ def test_a_migration_happens_once_and_keeps_everything(path, monkeypatch):
     monkeypatch.setattr(store, "MIGRATIONS", [*store.MIGRATIONS, ["CREATE TABLE ledger_more (a {blob})"]])
     for _ in range(2):
         book = open_ledger(path)
-        assert (book._store.version(), len(book.entries)) == (2, 1)
+        assert (book._store.version(), len(book.entries)) == (len(store.MIGRATIONS), 1)
         book.charge("q", Pure("0.01"), [], key=None) if _ else None
         book.close()
     monkeypatch.undo()
@@ -363,3 +364,37 @@ def test_all_faults_of_the_file_have_a_sentence():
     sentences = [*sqlite._SENTENCES.values(), sqlite._OTHER]
     assert all(issubclass(kind, NoisetteError) and ": " in text and text.endswith(".") for kind, text in sentences)
     assert issubclass(PrivacyError, NoisetteError)
+
+
+# Beginning
+
+
+def a_writer_of(path):
+    """A new file that somebody else writes at the moment, so that nobody can switch it to WAL."""
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("CREATE TABLE t (a)")
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+def test_whoever_begins_a_ledger_waits_for_the_others(tmp_path):
+    other = a_writer_of(tmp_path / "x")
+    threading.Timer(0.2, lambda: other.execute("COMMIT")).start()
+    connection = sqlite3.connect(tmp_path / "x", timeout=30, isolation_level=None)
+    begun = time.monotonic()
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        connection.execute("PRAGMA journal_mode = WAL")  # by itself SQLite does not wait
+    assert time.monotonic() - begun < 0.2
+    sqlite._write_ahead(connection, 30)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    other.close()
+
+
+def test_nobody_waits_for_ever(tmp_path):
+    other = a_writer_of(tmp_path / "x")
+    connection = sqlite3.connect(tmp_path / "x", timeout=30, isolation_level=None)
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        sqlite._write_ahead(connection, 0.1)
+    connection.close()
+    other.close()

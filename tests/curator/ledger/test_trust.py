@@ -8,8 +8,9 @@ import sqlite3
 import pytest
 from tests.curator.ledger.tools import quoted, read, rehashed, tamper
 
-from noisette.curator.ledger import accept, open_ledger, rebind
-from noisette.curator.ledger.entry import canonical
+from noisette.curator.ledger import Book, accept, open_ledger, rebind
+from noisette.curator.ledger.entry import canonical, digest
+from noisette.curator.ledger.opening import store_of
 from noisette.errors import InputError, NoisetteError, PrivacyError
 from noisette.privacy import Pure
 
@@ -183,6 +184,58 @@ def test_the_database_itself_refuses_to_change_entries(full):
             with pytest.raises(sqlite3.Error, match="append only"):
                 connection.execute(statement)
             connection.close()
+
+
+# Answers
+
+
+@pytest.fixture
+def answered(where):
+    """A ledger with two charges; the first has an answer, entry 3."""
+    book = open_ledger(where, budget=Pure(1))
+    for key in ("k0", "k1"):
+        book.charge("q", Pure("0.1"), [], key=key)
+        if key == "k0":
+            assert book.keep(key, b"42") == book.keep(key, b"43") == b"42"
+    assert [body["kind"] for body in book.history] == ["open", "charge", "answer", "charge"]
+    assert book.verify() == book.head()
+    book.close()
+    return where
+
+
+def test_a_kept_answer_that_was_changed_is_named(answered):
+    tamper(answered, "UPDATE ledger_answers SET body = '43'")
+    assert "The answer of entry 3 of the ledger was changed" in fault(answered)
+
+
+def test_a_kept_answer_that_was_taken_away_is_named(answered):
+    """Or else it would be drawn anew under the same charge."""
+    tamper(answered, "DELETE FROM ledger_answers")
+    assert "The answer of entry 3 of the ledger is missing" in fault(answered)
+
+
+def test_an_answer_that_was_put_in_is_found(answered):
+    tamper(answered, "INSERT INTO ledger_answers (key, body) VALUES ('k1', '42')")
+    assert "an answer that no entry knows" in fault(answered)
+
+
+def test_an_answer_that_was_changed_with_its_entry_shows_like_any_edit(answered):
+    tamper(answered, "UPDATE ledger_answers SET body = '43'", edited(answered, 3, sha256=digest(b"43")))
+    assert "Entry 3 of the ledger was changed" in fault(answered)
+
+
+def test_an_answer_is_kept_only_where_the_ledger_is(answered):
+    if answered.startswith("postgresql"):
+        tamper(answered, "UPDATE ledger_head SET about = replace(about, 'postgresql:', 'postgresql:9')")
+        book = Book(store_of(answered, 5))
+        with pytest.raises(PrivacyError, match="copied, moved or restored"):
+            book.keep("k1", b"42")
+    else:
+        book = Book(store_of(answered, 5))
+        os.remove(f"{answered}-head")
+        with pytest.raises(PrivacyError, match="not the one that was written last"):
+            book.keep("k1", b"42")
+    book.close()
 
 
 # Places

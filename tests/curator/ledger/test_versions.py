@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.curator.ledger.tools import tamper
 
 from noisette.curator.ledger import accept, open_ledger
 from noisette.curator.ledger.store import MIGRATIONS
@@ -11,31 +12,53 @@ from noisette.errors import BudgetError, PrivacyError
 from noisette.privacy import Approx, Neighbours, Pure
 
 VERSIONS = sorted(Path(__file__).with_name("versions").glob("*.sql"), key=lambda path: int(path.stem))
-HEAD = "4:f4207300b11e5ab0ad45d8e3be13c19dda50a388599bc43138fd00164091071a"
+HEADS = {
+    "1": "4:f4207300b11e5ab0ad45d8e3be13c19dda50a388599bc43138fd00164091071a",
+    "2": "5:e586f6b5bf97be83b6f1ae105a5ac085e40a8354409cb26a4e0631c1c5b9166b",
+}
 
 
 def test_there_is_one_of_each():
     assert [int(path.stem) for path in VERSIONS] == list(range(1, len(MIGRATIONS) + 1))
 
 
-@pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.stem)
-def test_it_opens_and_goes_on(version, tmp_path):
-    where = tmp_path / "visits.ledger"
+def made(version, folder):
+    where = folder / "visits.ledger"
     connection = sqlite3.connect(where)
     connection.executescript(version.read_text())
     connection.close()
+    return where
+
+
+@pytest.mark.parametrize("version", VERSIONS, ids=lambda path: path.stem)
+def test_it_opens_and_goes_on(version, tmp_path):
+    where, head = made(version, tmp_path), HEADS[version.stem]
     with pytest.raises(PrivacyError, match="accept"):
         open_ledger(where)  # made from a text, so it is a copy
     accept(where, why="a test")
     book = open_ledger(where, budget=Approx(3, "1e-6"), data={"visits": "ab" * 32})
-    assert book.verify(head=HEAD).number == 5
+    assert book.verify(head=head).number == 6
     assert book.check() == 2
-    assert [(e.number, e.analyst, e.key) for e in book.entries] == [(2, "ana", "k1"), (3, "bob", None)]
+    assert [(e.analyst, e.key) for e in book.entries] == [("ana", "k1"), ("bob", None)]
+    assert [body["of"] for body in book.history if body["kind"] == "answer"] == ["k1"]
     assert book.answer("k1") == b"42"
     assert book.spent.eps == Pure("13/30").eps
     assert book._store.version() == len(MIGRATIONS)
     with pytest.raises(BudgetError):
         book.charge("more", Pure("0.3", neighbours=Neighbours.ADD_REMOVE), [], analyst="bob")
-    assert book.charge("more", Pure("0.3", neighbours=Neighbours.ADD_REMOVE), [], analyst="ana").number == 6
-    book.verify(head=HEAD)
+    assert book.charge("more", Pure("0.3", neighbours=Neighbours.ADD_REMOVE), [], analyst="ana").number == 7
+    book.verify(head=head)
     book.close()
+
+
+def test_answers_from_before_they_had_entries_get_theirs_once(tmp_path):
+    where = made(VERSIONS[0], tmp_path)
+    accept(where, why="a test")
+    for _ in range(2):
+        book = open_ledger(where)
+        assert [body["kind"] for body in book.history] == ["open", "charge", "charge", "act", "answer", "act"]
+        assert book.keep("k1", b"43") == b"42"
+        book.close()
+    tamper(str(where), "UPDATE ledger_answers SET body = '43'")
+    with pytest.raises(PrivacyError, match="The answer of entry 5 of the ledger was changed"):
+        open_ledger(where)

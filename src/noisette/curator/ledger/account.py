@@ -2,50 +2,65 @@
 
 import json
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from noisette.curator.ledger.entry import amounts, canonical, promise_of, said, written
-from noisette.errors import PrivacyError
+from noisette.curator.ledger.refusal import refusal, unfit
+from noisette.curator.ledger.words import RESTORE
+from noisette.errors import BudgetError, PrivacyError
 from noisette.privacy import Approx, Filter, Guarantee, Neighbours, Promise, Pure
 from noisette.privacy.charges import Charge, State
 
-__all__ = ["Account"]
+__all__ = ["PLAIN", "Account"]
+
+PLAIN = Fraction(1, 10)
+"""The part of delta for plain sums with Gaussian noise in them, of a ledger that is begun now."""
 
 
 @dataclass(frozen=True)
 class Account:
     """A budget and what was taken from it; every decision is that of `privacy.Filter`.
 
-    Half of a budget's delta is set aside for answers that have a delta of their own (unknown keys, Gaussian noise): it
-    costs the others next to nothing, since epsilon grows with the logarithm of 1/delta.
+    Half of a budget's delta is set aside for answers that have a delta of their own (unknown keys): it costs the others
+    next to nothing, since epsilon grows with the logarithm of 1/delta. `plain` is the part of delta with which Gaussian
+    noise takes part in plain sums; a ledger that was begun without it stays so, since what is promised does not change.
     """
 
     budget: Promise
     state: State
+    plain: Fraction = PLAIN
 
     @staticmethod
-    def of(budget: Promise) -> "Account":
+    def of(budget: Promise, plain: Fraction = PLAIN) -> "Account":
         """An account from which nothing was taken."""
-        return Account(budget, State(Charge(), budget.neighbours, None))
+        return Account(budget, State(Charge(), budget.neighbours, None), plain)
 
     @property
     def filter(self) -> Filter:
         """The filter that goes on from here."""
-        reserve = self.budget.delta0 / 2 if isinstance(self.budget, Approx) else None
-        return Filter(self.budget, reserve=reserve, state=self.state)
+        if not isinstance(self.budget, Approx):
+            return Filter(self.budget, state=self.state)
+        d = self.budget.delta0
+        return Filter(self.budget, reserve=d / 2, plain=self.plain * d, state=self.state)
 
     def under(self, budget: Promise) -> "Account":
         """What was taken, under another budget; raise PrivacyError where their relations differ."""
-        return Account(budget, self.state.plus(Charge(), budget.neighbours))
+        return replace(self, budget=budget, state=self.state.plus(Charge(), budget.neighbours))
 
     def plus(self, charge: Charge, neighbours: Neighbours | None) -> "Account":
         """The account after a charge that was accepted."""
         return replace(self, state=self.state.plus(charge, neighbours))
 
-    def charged(self, guarantee: Guarantee) -> "Account":
-        """The account after a charge; raise BudgetError if it does not fit."""
+    def charged(self, guarantee: Guarantee, whose: str = "The budget") -> "Account":
+        """The account after a charge; raise BudgetError if it does not fit, PrivacyError if it is of another kind."""
         filter = self.filter
-        filter.charge(guarantee)
+        try:
+            filter.charge(guarantee)
+        except BudgetError:
+            raise BudgetError(refusal(filter, guarantee, whose)) from None
+        except PrivacyError as fault:
+            raise PrivacyError(unfit(self.budget, guarantee) or str(fault)) from None
         return replace(self, state=filter.state)
 
     def fits(self) -> bool:
@@ -64,6 +79,7 @@ class Account:
                 "total": written(self.state.total),
                 "neighbours": relation,
                 "rule": self.state.rule,
+                **({"plain": self.plain} if self.plain else {}),
             }
         )
 
@@ -79,6 +95,7 @@ class Account:
         try:
             parts: dict[str, Any] = json.loads(text)
             relation = None if parts["neighbours"] is None else Neighbours(parts["neighbours"])
-            return Account(promise_of(parts["budget"]), State(amounts(parts["total"]), relation, parts["rule"]))
+            state = State(amounts(parts["total"]), relation, parts["rule"])
+            return Account(promise_of(parts["budget"]), state, Fraction(parts.get("plain", 0)))
         except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
-            raise PrivacyError("The running sums of the ledger were changed: restore a backup and accept it.") from None
+            raise PrivacyError(f"The running sums of the ledger were changed: {RESTORE}.") from None

@@ -12,8 +12,8 @@ from threading import Lock
 from typing import Any
 
 from noisette.curator.ledger.chain import Head, parsed
-from noisette.curator.ledger.entry import Entry, charge_body, checked, covers, entry_of, name, said, same
-from noisette.curator.ledger.standing import ALL, Standing, act_body, said_shares
+from noisette.curator.ledger.entry import Entry, answer_body, charge_body, checked, covers, entry_of, name, said, same
+from noisette.curator.ledger.standing import ALL, Share, Standing, act_body, said_shares
 from noisette.curator.ledger.store import Store
 from noisette.curator.ledger.tight import tight
 from noisette.curator.ledger.writing import append, locked, now, standing_of, verified
@@ -54,11 +54,10 @@ class Book:
         return self._standing().accounts[ALL].filter.left
 
     @property
-    def shares(self) -> dict[str, tuple[Promise, Promise]]:
-        """What each analyst with a share has spent of it, and what is left."""
+    def shares(self) -> dict[str, Share]:
+        """The share of each analyst who has one: in all, spent, left."""
         with self._store.transaction(write=False):
-            accounts = self._store.accounts()
-        return {who: (a.filter.spent, a.filter.left) for who, a in sorted(accounts.items()) if who != ALL}
+            return standing_of(self._store, self._store.head()[1], everyone=True).shares
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -72,7 +71,7 @@ class Book:
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """All that was written: the opening, charges, and what the owner did."""
+        """All that was written: the opening, charges, digests of answers, and what the owner did."""
         with self._store.transaction(write=False):
             return [parsed(row) for row in self._store.rows()]
 
@@ -80,9 +79,9 @@ class Book:
         """The epsilon of all charges together at a delta, had they been settled in advance."""
         return tight((entry.guarantee for entry in self.entries), delta)
 
-    def allows(self, guarantee: Guarantee, *, analyst: str | None = None) -> bool:
-        """Whether a charge would be accepted now."""
-        return self._standing(analyst).allows(guarantee, analyst)
+    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
+        """Whether a charge would be accepted now, so many times."""
+        return self._standing(analyst).allows(guarantee, analyst, times)
 
     # Charges and answers
 
@@ -124,14 +123,16 @@ class Book:
         """Write an answer to disk and return what is kept: the first one, which alone may be handed out."""
         name(key, "key")
         with self._store.transaction(write=True):
+            head, standing = locked(self._store)
             if self._store.found(key) is None:
                 raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
-            self._store.keep(key, answer)
             kept = self._store.answer(key)
+            if kept is None:
+                self._store.keep(key, answer)
+                append(self._store, head, standing, answer_body(key, answer), self._clock())
             self._step("keeping")
         self._step("kept")
-        assert kept is not None
-        return kept
+        return answer if kept is None else kept
 
     # What the owner does
 
@@ -160,8 +161,8 @@ class Book:
     def verify(self, *, head: str | Head | None = None) -> Head:
         """Read all entries again; raise PrivacyError that names the first one that is not as it was written.
 
-        Edits, deletions and changed orders show by themselves. What was cut off at the end, and a chain that was
-        written anew, show against a `head` that was kept elsewhere.
+        Edits, deletions and changed orders show by themselves, those of kept answers too. What was cut off at the end,
+        and a chain that was written anew, show against a `head` that was kept elsewhere.
         """
         known = None if head is None else Head.read(head)
         with self._store.transaction(write=False):

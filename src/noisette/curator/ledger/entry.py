@@ -1,15 +1,19 @@
 """What an entry is: a JSON text that says what was done, in one form, forever.
 
 format      1: the meaning of what is written never changes; a new meaning is a new number
-kind        open (the first one), charge, or act (what the owner did)
+kind        open (the first one), charge, answer (to a charge), or act (what the owner did)
 number      1, 2, 3, ...
 time        the wall clock, for people: nothing depends on it
 
 A charge says who asked (analyst), what (question, in canonical form), under which idempotency key, with which
 mechanisms, parameters and sensitivities, under which relation (neighbours), what that guarantees, and what it takes
-from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges).
+from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges). Where it is known by rho alone it
+has a pair for plain sums (`plain`, `aside`); the opening says which part of delta is for these (`plain`; else none).
+An answer says under which key it is kept, and the SHA-256 of its bytes: who changes, takes away or puts in an answer
+is found like one who edits an entry.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,10 +32,12 @@ __all__ = [
     "FORMAT",
     "Entry",
     "amounts",
+    "answer_body",
     "canonical",
     "charge_body",
     "checked",
     "covers",
+    "digest",
     "entry_of",
     "name",
     "promise_of",
@@ -43,6 +49,7 @@ __all__ = [
 
 FORMAT = 1
 _LONGEST = 200
+_RULES, _PAIR = ("eps", "rho", "square", "delta", "slack"), ("plain", "aside")
 _SAME = ("analyst", "question", "neighbours", "guarantee", "mechanisms")
 _MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last digits
 
@@ -100,6 +107,16 @@ def charge_body(
     }
 
 
+def answer_body(key: str, answer: bytes) -> dict[str, Any]:
+    """An answer that is kept, but for its number and time."""
+    return {"format": FORMAT, "kind": "answer", "of": key, "sha256": digest(answer)}
+
+
+def digest(answer: bytes) -> str:
+    """What stands for the bytes of an answer in the chain."""
+    return hashlib.sha256(answer).hexdigest()
+
+
 def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether two charges are the same but for their number and time."""
     return all(canonical({"": old[name]}) == canonical({"": new[name]}) for name in _SAME)
@@ -140,8 +157,13 @@ def relation(body: Mapping[str, Any]) -> Neighbours | None:
 
 
 def written(charge: Charge) -> dict[str, str | None]:
-    """What a charge takes by each rule, as exact texts."""
-    return {rule: None if amount is None else str(amount) for rule, amount in vars(charge).items()}
+    """What a charge takes by each rule, as exact texts; its pair for plain addition only if it is not pure."""
+    taken = {rule: None if amount is None else str(amount) for rule, amount in vars(charge).items()}
+    return {
+        rule: text
+        for rule, text in taken.items()
+        if rule not in _PAIR or (charge.eps is None and charge.plain is not None)
+    }
 
 
 def amounts(texts: Mapping[str, str | None]) -> Charge:
@@ -150,13 +172,14 @@ def amounts(texts: Mapping[str, str | None]) -> Charge:
     >>> amounts(written(Charge(Fraction(1, 3), None))) == Charge(Fraction(1, 3), None)
     True
     """
-    return _amounts(*(texts[rule] for rule in ("eps", "rho", "square", "delta", "slack")))
+    return _amounts(*(texts[rule] for rule in _RULES), *(texts.get(rule) for rule in _PAIR))
 
 
 @lru_cache(maxsize=4096)
-def _amounts(eps: str | None, rho: str | None, square: str | None, delta: str | None, slack: str | None) -> Charge:
-    e, r, s = (None if text is None else Fraction(text) for text in (eps, rho, square))
-    return Charge(e, r, s, Fraction(delta or 0), Fraction(slack or 0))
+def _amounts(*texts: str | None) -> Charge:
+    eps, rho, square, delta, slack, plain, aside = (None if text is None else Fraction(text) for text in texts)
+    zero = Fraction(0)
+    return Charge(eps, rho, square, delta or zero, slack or zero, plain, aside or zero)
 
 
 @lru_cache(maxsize=4096)
@@ -183,8 +206,10 @@ def checked(body: Mapping[str, Any]) -> Guarantee:
 
 def covers(body: Mapping[str, Any], guarantee: Guarantee) -> bool:
     """Whether a charge takes as much from a budget by each rule as a guarantee would."""
-    taken, wanted = vars(amounts(body["charge"])), vars(charge_of(guarantee))
-    return all(_enough(amount, wanted[rule]) for rule, amount in taken.items())
+    charge = amounts(body["charge"])
+    taken, wanted = vars(charge), vars(charge_of(guarantee))
+    rules = _RULES if charge.plain is None else _RULES + _PAIR  # without a pair, none of its delta is taken
+    return all(_enough(taken[rule], wanted[rule]) for rule in rules)
 
 
 def _enough(written: Fraction | None, wanted: Fraction | None) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from noisette.curator.ledger.account import Account
 from noisette.curator.ledger.entry import Entry
-from noisette.curator.ledger.standing import ALL, Standing
+from noisette.curator.ledger.standing import ALL, Share, Standing
 from noisette.curator.ledger.tight import tight
 from noisette.errors import InputError
 from noisette.exact.number import Number
@@ -43,6 +43,11 @@ class Memory:
         return self._standing.accounts[ALL].filter.left
 
     @property
+    def shares(self) -> dict[str, Share]:
+        """The share of each analyst who has one: in all, spent, left."""
+        return self._standing.shares
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, in order."""
         return tuple(self._entries)
@@ -51,9 +56,9 @@ class Memory:
         """The epsilon of all charges together at a delta, had they been settled in advance."""
         return tight((entry.guarantee for entry in self.entries), delta)
 
-    def allows(self, guarantee: Guarantee, *, analyst: str | None = None) -> bool:
-        """Whether a charge would be accepted now."""
-        return self._standing.allows(guarantee, analyst)
+    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
+        """Whether a charge would be accepted now, so many times."""
+        return self._standing.allows(guarantee, analyst, times)
 
     def charge(
         self,

@@ -9,7 +9,8 @@ from noisette.curator.ledger.chain import START
 from noisette.curator.ledger.entry import said
 from noisette.curator.ledger.standing import ALL, Standing, act_body, open_body
 from noisette.curator.ledger.store import Store
-from noisette.curator.ledger.writing import append, check_witness, locked, now, standing_of, verified
+from noisette.curator.ledger.words import BUDGET, REBIND
+from noisette.curator.ledger.writing import append, check_witness, locked, now, prepared, standing_of, verified
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.privacy import Promise
@@ -65,7 +66,7 @@ def open_ledger(
         raise InputError(_NONE_YET)
     try:
         with store.transaction(write=True):
-            store.prepare()
+            prepared(store)
             if store.head(lock=True)[0] == START:
                 _begin(store, open_body(budget, shares, data) if budget else None)
         with store.transaction(write=False):
@@ -90,13 +91,13 @@ def _begin(store: Store, body: dict[str, Any] | None) -> None:
 def _go_on(store: Store, budget: Promise | None, data: Mapping[str, str] | None) -> None:
     head, standing = locked(store)
     if budget is not None and said(budget) != said(standing.accounts[ALL].budget):
-        raise InputError("The ledger has another budget: its owner can change it, ledger.raise_budget(…, why='…').")
+        raise InputError(f"The ledger has another budget: name that one, or let its owner change it ({BUDGET}).")
     if data is not None and standing.data is None:
         append(store, head, standing, act_body("data", "opened for the first time", data=dict(data)), now())
     elif data is not None and dict(data) != standing.data:
         raise PrivacyError(
             "This ledger is about other data: name their own ledger, or let its owner say that these are the same "
-            "(noisette.curator.ledger.rebind)."
+            f"({REBIND})."
         )
 
 
@@ -122,7 +123,7 @@ def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
         raise InputError(_NONE)
     try:
         with store.transaction(write=True):
-            store.prepare()
+            prepared(store)
             head, about = store.head(lock=True)
             if head == START:
                 raise InputError(_NONE)

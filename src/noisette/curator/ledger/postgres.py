@@ -3,6 +3,7 @@
 from typing import Any
 
 from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.words import RESTORE
 from noisette.errors import InputError, NoisetteError, PrivacyError
 
 __all__ = ["Postgres"]
@@ -105,5 +106,5 @@ _SENTENCES: list[tuple[str, type[NoisetteError], str]] = [
     ("42501", InputError, "The ledger's tables may not be written: allow this user to read, insert and update them."),
     ("28", InputError, "The ledger's database does not know this user or password: check the URL."),
     ("3D", InputError, "The ledger's database does not exist: create it first."),
-    ("XX", PrivacyError, "The ledger's database is damaged: restore a backup and accept it."),
+    ("XX", PrivacyError, f"The ledger's database is damaged: {RESTORE}."),
 ]

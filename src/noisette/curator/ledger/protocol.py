@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from noisette.curator.ledger.entry import Entry
+from noisette.curator.ledger.standing import Share
+from noisette.exact.number import Number
 from noisette.privacy import Guarantee, Promise
 
 __all__ = ["Ledger"]
@@ -28,12 +30,21 @@ class Ledger(Protocol):
         ...
 
     @property
+    def shares(self) -> dict[str, Share]:
+        """The share of each analyst who has one: in all, spent, left."""
+        ...
+
+    @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, in order."""
         ...
 
-    def allows(self, guarantee: Guarantee, *, analyst: str | None = None) -> bool:
-        """Whether a charge would be accepted now."""
+    def tight(self, delta: Number) -> float:
+        """The epsilon of all charges together at a delta, had they been settled in advance."""
+        ...
+
+    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
+        """Whether a charge would be accepted now, so many times."""
         ...
 
     def charge(

@@ -7,16 +7,19 @@ something else, then the file is not the one that was written last: an old copy,
 import errno
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
 from noisette.curator.ledger.chain import Head
 from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.words import ACCEPT, RESTORE
 from noisette.errors import InputError, NoisetteError, PrivacyError
 
 __all__ = ["SQLite"]
 
 _OURS = 0x6E7A6C67  # application_id: "nzlg"
+_PAUSE = 0.005  # seconds
 _GUARD = "CREATE TRIGGER ledger_{what} BEFORE {what} ON ledger_entries BEGIN SELECT RAISE(ABORT, 'append only'); END"
 
 
@@ -44,7 +47,7 @@ class SQLite(Store):
             ours, tables = (connection.execute(q).fetchone()[0] for q in ("PRAGMA application_id", _TABLES))
             if ours != _OURS and tables:
                 raise InputError(f"{self.path.name} is a database but not a ledger: name another file.")
-            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            _write_ahead(connection, self.timeout)
             connection.execute("PRAGMA synchronous = FULL")
             self._inode = os.stat(self.path).st_ino
         except BaseException:
@@ -111,7 +114,7 @@ class SQLite(Store):
             return None
         except (OSError, UnicodeDecodeError, InputError):
             raise PrivacyError(
-                f"{self._beside.name} cannot be read: the owner can accept the ledger as it is."
+                f"{self._beside.name} cannot be read: the owner can accept the ledger as it is ({ACCEPT})."
             ) from None
 
     def remember(self, head: Head) -> None:
@@ -126,6 +129,23 @@ class SQLite(Store):
             os.close(file)
         if new:
             _sync_directory(self.path.parent)
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
+    """Switch to WAL, which needs the file for itself.
+
+    SQLite does not wait here, whatever its busy timeout: two that hold a read lock would wait for each other for ever.
+    Nothing is held between tries, so of those who begin one ledger at a time somebody always gets on.
+    """
+    last = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as fault:
+            if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > last:
+                raise
+        time.sleep(_PAUSE)
 
 
 def _sync_directory(path: Path) -> None:
@@ -161,5 +181,5 @@ _SENTENCES: dict[int, tuple[type[NoisetteError], str]] = {
     sqlite3.SQLITE_PERM: _READONLY,
     sqlite3.SQLITE_CANTOPEN: (InputError, "The ledger {} cannot be opened: check its path and its permissions."),
     sqlite3.SQLITE_NOTADB: (InputError, "{} is not a ledger: name another file."),
-    sqlite3.SQLITE_CORRUPT: (PrivacyError, "The ledger {} is damaged: restore a backup and accept it."),
+    sqlite3.SQLITE_CORRUPT: (PrivacyError, f"The ledger {{}} is damaged: {RESTORE}."),
 }

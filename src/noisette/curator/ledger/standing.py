@@ -2,21 +2,31 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
-from noisette.curator.ledger.account import Account
+from noisette.curator.ledger.account import PLAIN, Account
 from noisette.curator.ledger.entry import FORMAT, amounts, name, promise_of, relation, said
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Guarantee, Promise
 
-__all__ = ["ALL", "Standing", "act_body", "open_body", "replayed"]
+__all__ = ["ALL", "Share", "Standing", "act_body", "open_body", "replayed"]
 
 ALL = ""
 """The account of all analysts together."""
 
 _NO_SHARE = (
-    "This analyst has no share of the budget: the owner can declare one, ledger.share({'ana': Pure(1)}, why='…')."
+    "The budget is shared out and this analyst has no share: say who asks (--analyst, or analyst= in Python), or let "
+    "the owner give a share (`noisette ledger share`, or ledger.share in Python)."
 )
+
+
+class Share(NamedTuple):
+    """What an analyst may spend in all, what is spent of it, and what is left."""
+
+    total: Promise
+    spent: Promise
+    left: Promise
 
 
 @dataclass
@@ -48,11 +58,14 @@ class Standing:
 
     def after(self, guarantee: Guarantee, analyst: str | None) -> dict[str, Account]:
         """The accounts that a charge changes; raise BudgetError if one of them does not hold it."""
-        return {whose: self._known(whose).charged(guarantee) for whose in self.concerned(analyst)}
+        return {
+            whose: self._known(whose).charged(guarantee, f"The share of {whose}" if whose else "The budget")
+            for whose in self.concerned(analyst)
+        }
 
-    def allows(self, guarantee: Guarantee, analyst: str | None) -> bool:
-        """Whether all accounts that a charge takes from hold it."""
-        return all(self._known(whose).filter.allows(guarantee) for whose in self.concerned(analyst))
+    def allows(self, guarantee: Guarantee, analyst: str | None, times: int = 1) -> bool:
+        """Whether all accounts that a charge takes from hold it, so many times."""
+        return all(self._known(whose).filter.allows(guarantee, times=times) for whose in self.concerned(analyst))
 
     def _known(self, whose: str) -> Account:
         if whose not in self.accounts:
@@ -65,8 +78,10 @@ class Standing:
             case "charge", _:
                 for whose in self.concerned(body["analyst"]):
                     self.accounts[whose] = self.accounts[whose].plus(amounts(body["charge"]), relation(body))
+            case "answer", _:
+                return
             case "open", _:
-                self.accounts = {ALL: Account.of(promise_of(body["budget"]))}
+                self.accounts = {ALL: Account.of(promise_of(body["budget"]), Fraction(body.get("plain", 0)))}
                 self.dataset, self.data, self.place = body["dataset"], body["data"], body["place"]
                 self._share(body["shares"])
             case "act", "budget":
@@ -85,7 +100,14 @@ class Standing:
         self.shared = self.shared or shares is not None
         for analyst, share in (shares or {}).items():
             new = promise_of(share)
-            self.accounts[analyst] = self.accounts.get(analyst, Account.of(new)).under(new)
+            fresh = Account.of(new, self.accounts[ALL].plain)
+            self.accounts[analyst] = self.accounts.get(analyst, fresh).under(new)
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """The shares of analysts, by name."""
+        accounts = ((who, account) for who, account in sorted(self.accounts.items()) if who != ALL)
+        return {who: Share(a.budget, a.filter.spent, a.filter.left) for who, a in accounts}
 
     def sound(self) -> bool:
         """Whether no account is overdrawn."""
@@ -126,13 +148,14 @@ def open_body(budget: Promise, shares: Mapping[str, Promise] | None, data: Mappi
         "data": fingerprints,
         "budget": said(budget),
         "shares": said_shares(shares),
+        "plain": str(PLAIN),
     }
 
 
 def act_body(act: str, why: str, **what: Any) -> dict[str, Any]:
     """Something that the owner did, with the reason."""
     if not isinstance(why, str) or not why.strip():
-        raise InputError("Say why, for those who read the ledger later: why='the ethics board agreed'.")
+        raise InputError("Say why, for those who read the ledger later, such as 'the ethics board agreed'.")
     return {"format": FORMAT, "kind": "act", "act": act, "why": why, **what}
 
 

@@ -3,7 +3,7 @@
 ledger_entries   number, body (the entry's text), hash, key       only ever added to
 ledger_head      number, hash, about                              one row: where the ledger stands
 ledger_accounts  analyst, state                                   the running sums; '' is the budget
-ledger_answers   key, body                                        what was drawn, kept before it is handed out
+ledger_answers   key, body                                        what was drawn; an entry has its digest
 
 A store decides nothing. It fails closed: whatever a database says, a charge that did not return was not made to be
 drawn for, and the sentence says what to do. The database's own words stay inside.
@@ -21,7 +21,7 @@ from noisette.curator.ledger.account import Account
 from noisette.curator.ledger.chain import START, Head, Row
 from noisette.errors import InputError, NoisetteError
 
-__all__ = ["MIGRATIONS", "Store"]
+__all__ = ["MIGRATIONS", "UNRECORDED", "Store"]
 
 MIGRATIONS: list[list[str]] = [
     [
@@ -32,8 +32,12 @@ MIGRATIONS: list[list[str]] = [
         "CREATE TABLE ledger_accounts (analyst TEXT PRIMARY KEY, state TEXT NOT NULL)",
         "CREATE TABLE ledger_answers (key TEXT PRIMARY KEY, body {blob} NOT NULL)",
     ],
+    [],  # from here on every answer has an entry with its digest; those from before get one when this is reached
 ]
 """The statements that lead to each version of the tables from the one before; what is here never changes."""
+
+UNRECORDED = 1
+"""The last version whose answers have no entries."""
 
 
 _STORES: WeakSet["Store"] = WeakSet()
@@ -176,8 +180,8 @@ class Store(ABC):
         except Exception:
             self._connection = None
 
-    def prepare(self) -> None:
-        """Bring the tables to this version, inside a transaction."""
+    def prepare(self) -> int:
+        """Bring the tables to this version, inside a transaction; return which one there was."""
         there = self.version()
         if there > len(MIGRATIONS):
             raise InputError("This ledger was written by a newer version of Noisette: update Noisette to open it.")
@@ -188,6 +192,7 @@ class Store(ABC):
             self._guard()
         if there < len(MIGRATIONS):
             self._set_version(len(MIGRATIONS))
+        return there
 
     # Rows
 
@@ -244,8 +249,23 @@ class Store(ABC):
     def answer(self, key: str) -> bytes | None:
         """What was kept under a key."""
         rows = self.run("SELECT body FROM ledger_answers WHERE key = ?", key)
-        return bytes(rows[0][0]) if rows else None
+        return _bytes(rows[0][0]) if rows else None
+
+    def answers(self) -> Iterator[tuple[str, bytes]]:
+        """All answers with their keys; read in pieces."""
+        after = ""
+        while True:
+            found = self.run("SELECT key, body FROM ledger_answers WHERE key > ? ORDER BY key LIMIT 100", after)
+            yield from ((key, _bytes(body)) for key, body in found)
+            if len(found) < 100:
+                return
+            after = found[-1][0]
 
     def keep(self, key: str, body: bytes) -> None:
-        """Keep an answer, unless one is there."""
-        self.run("INSERT INTO ledger_answers (key, body) VALUES (?, ?) ON CONFLICT (key) DO NOTHING", key, body)
+        """Keep an answer where there is none."""
+        self.run("INSERT INTO ledger_answers (key, body) VALUES (?, ?)", key, body)
+
+
+def _bytes(body: Any) -> bytes:
+    """What is stored, as bytes; in SQLite a forger may have put anything there."""
+    return bytes(body) if isinstance(body, bytes | memoryview) else str(body).encode()

@@ -1,17 +1,18 @@
 """What happens inside a transaction: look where the ledger stands, add an entry, read all of them again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from noisette.curator.ledger.chain import START, Head, Row, link, walk
-from noisette.curator.ledger.entry import canonical
+from noisette.curator.ledger.entry import answer_body, canonical, digest
 from noisette.curator.ledger.standing import ALL, Standing, replayed
-from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.store import UNRECORDED, Store
+from noisette.curator.ledger.words import ACCEPT, RESTORE
 from noisette.errors import PrivacyError
 
-__all__ = ["append", "check_witness", "locked", "now", "standing_of", "verified"]
+__all__ = ["append", "check_witness", "locked", "now", "prepared", "standing_of", "verified"]
 
 
 def now() -> str:
@@ -24,11 +25,11 @@ def standing_of(store: Store, about: str, analyst: str | None = None, *, everyon
     try:
         standing = Standing({}, **json.loads(about))
     except (ValueError, TypeError):
-        raise PrivacyError("The head of the ledger was changed: restore a backup and accept it.") from None
+        raise PrivacyError(f"The head of the ledger was changed: {RESTORE}.") from None
     names = [ALL] if analyst is None or not standing.shared else [ALL, analyst]
     standing.accounts = store.accounts(None if everyone else names)
     if ALL not in standing.accounts:
-        raise PrivacyError("The running sums of the ledger are gone: restore a backup and accept it.")
+        raise PrivacyError(f"The running sums of the ledger are gone: {RESTORE}.")
     return standing
 
 
@@ -40,7 +41,7 @@ def locked(store: Store, analyst: str | None = None, *, everyone: bool = False) 
     if standing.place != store.place:
         raise PrivacyError(
             "This ledger was copied, moved or restored: go on with the original, or let its owner accept this one "
-            "(noisette.curator.ledger.accept)."
+            f"({ACCEPT})."
         )
     store.remember(head)
     return head, standing
@@ -54,7 +55,7 @@ def check_witness(store: Store, head: Head) -> None:
     if seen is None or (seen != START and store.hash_of(seen.number) != seen.hash):
         raise PrivacyError(
             "This ledger is not the one that was written last: if it is a restored backup or a copy, its owner can "
-            "accept it (noisette.curator.ledger.accept)."
+            f"accept it ({ACCEPT})."
         )
 
 
@@ -68,14 +69,47 @@ def append(store: Store, head: Head, standing: Standing, draft: Mapping[str, Any
     return body
 
 
+def prepared(store: Store) -> None:
+    """Bring the tables to this version; answers that were kept before they had entries get theirs now."""
+    if store.prepare() != UNRECORDED:
+        return
+    for key, answer in list(store.answers()):
+        head, about = store.head(lock=True)
+        append(store, head, standing_of(store, about), answer_body(key, answer), now())
+
+
 def verified(store: Store, known: Head | None = None) -> Head:
     """Read all entries again and compare; raise PrivacyError that names the first bad one."""
     if not store.sound():
-        raise PrivacyError("The ledger's database is damaged: restore a backup and accept it.")
+        raise PrivacyError(f"The ledger's database is damaged: {RESTORE}.")
     last, about = store.head()
-    standing = replayed(walk(store.rows(), until=last, known=known))
+    answers: dict[str, tuple[int, str]] = {}
+    standing = replayed(_noted(walk(store.rows(), until=last, known=known), answers))
     sums = {who: account.text for who, account in standing.accounts.items()}
     stored = {who: account.text for who, account in store.accounts().items()}
     if sums != stored or about != canonical(standing.about):
-        raise PrivacyError("The running sums of the ledger are not those of its entries: restore a backup.")
+        raise PrivacyError(f"The running sums of the ledger are not those of its entries: {RESTORE}.")
+    _check_answers(store, answers)
     return last
+
+
+def _noted(bodies: Iterable[dict[str, Any]], answers: dict[str, tuple[int, str]]) -> Iterator[dict[str, Any]]:
+    """The entries, while the digests of answers are noted by key, with the numbers of their entries."""
+    for body in bodies:
+        if body["kind"] == "answer":
+            if body["of"] in answers:
+                raise PrivacyError(f"Entry {body['number']} of the ledger is a second answer to one charge.")
+            answers[body["of"]] = (body["number"], body["sha256"])
+        yield body
+
+
+def _check_answers(store: Store, known: dict[str, tuple[int, str]]) -> None:
+    """Raise PrivacyError if the answers are not those that the entries name."""
+    for key, answer in store.answers():
+        number, recorded = known.pop(key, (0, ""))
+        if not number:
+            raise PrivacyError(f"The ledger holds an answer that no entry knows: {RESTORE}.")
+        if digest(answer) != recorded:
+            raise PrivacyError(f"The answer of entry {number} of the ledger was changed: {RESTORE}.")
+    for number, _ in known.values():
+        raise PrivacyError(f"The answer of entry {number} of the ledger is missing: {RESTORE}.")

@@ -1,0 +1,80 @@
+"""`noisette buy`: bounds and keys that the owner does not declare but lets be bought."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noisette.cli.common import Analyst, Folder, Json, amount, as_json, patience, project_of
+
+if TYPE_CHECKING:
+    from noisette.curator.bought import Bought, What
+    from noisette.curator.project import Project
+    from noisette.privacy import Promise
+
+__all__ = ["buy"]
+
+buy = typer.Typer(help="Buy the bounds or the keys of a column, once, for all who ask.", no_args_is_help=True)
+Column: Any = Annotated[str, typer.Argument(help="age, or visits.age where there are several tables.")]
+Spend: Any = Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")]
+Again: Any = Annotated[bool, typer.Option("--again", help="Buy anew what was bought before, and use that.")]
+
+
+@buy.command()
+def bounds(
+    column: Column,
+    spend: Spend,
+    again: Again = False,
+    json: Json = False,
+    analyst: Analyst = None,
+    project: Folder = None,
+) -> None:
+    """Buy two powers of two between which the values lie; for a column whose policy says bounds = "private"."""
+    _buy("bounds", column, spend, again, json, analyst, project)
+
+
+@buy.command()
+def keys(
+    column: Column,
+    spend: Spend,
+    again: Again = False,
+    json: Json = False,
+    analyst: Analyst = None,
+    project: Folder = None,
+) -> None:
+    """Buy the values that enough units share, which needs a delta; for a column whose policy says keys = "private"."""
+    _buy("keys", column, spend, again, json, analyst, project)
+
+
+def _buy(
+    what: "What", column: str, spend: str, again: bool, json: bool, analyst: str | None, folder: Path | None
+) -> None:
+    price, found = amount(spend, "--spend"), project_of(folder)
+    with patience("Buying"):
+        bought, left = found.buy(what, column, spend=price, analyst=analyst, again=again)
+    typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
+
+
+def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:
+    from noisette.releases.record import stated
+
+    exact = bought.what == "bounds"
+    return {
+        "table": bought.table,
+        "column": bought.column,
+        bought.what: [str(value) if exact else value for value in bought.values],
+        "spend": stated(bought.spend),
+        "left": stated(left),
+        "policy": bought.lines,
+    }
+
+
+def _shown(project: "Project", bought: "Bought", left: "Promise") -> str:
+    from noisette.releases.figures import left as what_is_left
+    from noisette.releases.figures import promise
+
+    return (
+        f"{bought.lines}\n\nBought for {promise(bought.spend)}; left: {what_is_left(left)}. Questions use this from "
+        "now on, and to buy the same again is free.\nTo declare it for good, the owner can write these lines into "
+        f"{project.policy_file.name}."
+    )

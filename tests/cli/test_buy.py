@@ -1,0 +1,137 @@
+"""`noisette buy`: bounds and keys that outlive the process, are paid once, and leave the owner's policy alone."""
+
+import json
+import tomllib
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from tests.cli.tools import CANARY, refused, run, texts, well
+
+RULES = """
+[budget]
+epsilon = "40"
+delta = "1e-6"
+[tables.visits]
+unit = "patient_id"
+rows = 1
+[tables.visits.columns]
+age = { bounds = "private", nullable = false }
+ward = { keys = "private", nullable = false }
+cost = { keys = "private" }
+note = { keys = "private" }
+"""
+MEAN, WARDS = "SELECT avg(age) AS age FROM visits", "SELECT ward, count(*) AS n FROM visits GROUP BY ward"
+ROWS = 2_000
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = {
+        "patient_id": list(range(ROWS)),
+        "age": [20 + i % 40 for i in range(ROWS)],
+        "ward": [CANARY if i == 7 else ["north", "south"][i % 2] for i in range(ROWS)],
+        "cost": [i / 2 for i in range(ROWS)],
+        "note": [f"{CANARY} {i}" for i in range(ROWS)],
+    }
+    pyarrow.parquet.write_table(pyarrow.table(columns), "visits.parquet")
+    (tmp_path / "rules.toml").write_text(RULES)
+    well("open", "visits.parquet", "--policy", "rules.toml")
+    return tmp_path
+
+
+def charges():
+    return json.loads(well("budget", "--json"))["charges"]
+
+
+def test_bounds_serve_later_questions_and_the_policy_is_left_alone(shop):
+    assert "buy them" in refused(2, "ask", MEAN, "--spend", "1")
+    shown = well("buy", "bounds", "age", "--spend", "4")
+    low, high = tomllib.loads(shown.partition("\n\n")[0])["tables"]["visits"]["columns"]["age"]["bounds"]
+    assert low <= 21 < 58 <= high <= 128
+    assert "rules.toml" in shown
+    assert "±" in well("ask", MEAN, "--spend", "1")
+    assert (shop / "rules.toml").read_text() == RULES
+    assert [file.name for file in (shop / ".noisette" / "bought").iterdir()] == ["visits.age.bounds.toml"]
+    assert f"{low} to {high}" in " ".join(well("open", "visits.parquet").split())
+
+
+def test_keys_are_those_that_many_share(shop):
+    assert "needs a delta" in refused(2, "buy", "keys", "ward", "--spend", "4")
+    told = json.loads(well("buy", "keys", "visits.ward", "--spend", "4,1e-7", "--json"))
+    assert (told["table"], told["column"], told["keys"]) == ("visits", "ward", ["north", "south"])
+    assert told["spend"] == {"kind": "Approx", "epsilon": "4", "delta": "1/10000000"}
+    rows = json.loads(well("ask", WARDS, "--spend", "1", "--json"))["rows"]
+    assert [row["ward"] for row in rows] == ["north", "south"]
+    assert CANARY.encode() not in texts(shop)
+
+
+def test_the_same_purchase_is_free_for_everybody(shop):
+    first = well("buy", "bounds", "age", "--spend", "4", "--json")
+    assert well("buy", "bounds", "visits.age", "--spend", "8/2", "--json", "--analyst", "ana") == first
+    assert "were bought already, for ε = 4" in refused(2, "buy", "bounds", "age", "--spend", "5")
+    assert charges() == 1
+    assert (
+        json.loads(well("buy", "bounds", "age", "--spend", "4", "--json", "--again"))["bounds"]
+        == json.loads(first)["bounds"]
+    )
+    assert charges() == 1
+    well("buy", "bounds", "age", "--spend", "5", "--again")
+    assert charges() == 2
+
+
+def test_what_the_owner_declares_comes_first(shop):
+    well("buy", "bounds", "age", "--spend", "4")
+    (shop / "rules.toml").write_text(RULES.replace('age = { bounds = "private"', "age = { bounds = [0, 1]"))
+    assert "0 to 1 " in " ".join(well("open", "visits.parquet").split())
+    assert "not for sale" in refused(2, "buy", "bounds", "age", "--spend", "4")
+    (shop / "rules.toml").write_text(RULES.replace('age = { bounds = "private", ', "age = { "))
+    assert "needs bounds" in refused(2, "ask", MEAN, "--spend", "1")
+
+
+def test_refusals_cost_nothing_and_leave_nothing(shop):
+    for arguments, words in [
+        (("bounds", "nothing", "--spend", "1"), "no column nothing"),
+        (("bounds", "ward", "--spend", "1"), "not for sale"),
+        (("keys", "cost", "--spend", "1,1e-8"), "real numbers"),
+        (("bounds", "age", "--spend", "0"), "--spend must be above 0"),
+        (("bounds", "age"), "Missing option"),
+    ]:
+        assert words in refused(2, "buy", *arguments)
+    assert "this question costs ε = 41" in refused(3, "buy", "bounds", "age", "--spend", "41")
+    assert charges() == 0
+    assert not (shop / ".noisette" / "bought").exists()
+
+
+def test_keys_that_nobody_shares_are_an_answer_that_is_paid_once(shop):
+    for _ in range(2):
+        assert "which is an answer and was charged" in refused(1, "buy", "keys", "note", "--spend", "1,1e-7")
+    assert charges() == 1
+    assert CANARY.encode() not in texts(shop)
+
+
+def test_an_analyst_pays_from_a_share(shop):
+    well("ledger", "share", "ana=2", "--why", "a pilot")
+    assert "--analyst" in refused(4, "buy", "bounds", "age", "--spend", "1")
+    assert "The share of ana" in refused(3, "buy", "bounds", "age", "--spend", "3", "--analyst", "ana")
+    well("buy", "bounds", "age", "--spend", "1", "--analyst", "ana")
+    assert 'analyst = "ana"' in (shop / ".noisette" / "bought" / "visits.age.bounds.toml").read_text()
+
+
+def test_a_file_that_was_changed_is_named(shop):
+    well("buy", "bounds", "age", "--spend", "4")
+    file = shop / ".noisette" / "bought" / "visits.age.bounds.toml"
+    for text in ("", "[bought", file.read_text().replace("bounds = [", "bound = ["), "[tables.visits.columns.age]\n"):
+        file.write_text(text)
+        assert "visits.age.bounds.toml" in refused(2, "ask", MEAN, "--spend", "1")
+    file.unlink()
+    assert "buy them" in refused(2, "ask", MEAN, "--spend", "1")
+
+
+def test_a_crash_before_it_was_written_costs_nothing_more(shop, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr("noisette.curator.bought.os.replace", lambda *_: 1 / 0)
+        assert run("buy", "bounds", "age", "--spend", "4").exit_code == 1
+    well("buy", "bounds", "age", "--spend", "4")
+    assert charges() == 1
