@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import accounting, asking, growth, imports, independence, ledger, noise, small
+from benchmarks import accounting, asking, growth, imports, independence, ledger, noise, quantiles, small, sparse_vector
 from benchmarks.harness import Bench, Section
 from benchmarks.peers import installed
 
@@ -22,6 +22,8 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "import": imports.run,
     "asking": asking.run,
     "ledger": ledger.run,
+    "sparse_vector": sparse_vector.run,
+    "quantiles": quantiles.run,
 }
 LATEST = Path(__file__).with_name("latest.json")
 

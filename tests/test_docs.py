@@ -15,19 +15,21 @@ FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"`((?:print\()?nz\..+?)` \|$", re.MULTILINE)
 
 
-def blocks() -> list[tuple[str, str]]:
-    return [(page.name, code) for page in PAGES for code in FENCE.findall(page.read_text(encoding="utf-8"))]
-
-
-@pytest.mark.parametrize(("page", "code"), blocks())
-def test_examples_run(page, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if FENCE.search(page.read_text(encoding="utf-8"))], ids=lambda page: page.name
+)
+def test_examples_run(page, tmp_path, monkeypatch):
+    """The examples of a page with prompts follow each other; programs without prompts stand alone."""
     monkeypatch.chdir(tmp_path)  # an example may write a picture
-    if ">>>" in code:
-        test = doctest.DocTestParser().get_doctest(code, {"nz": nz}, page, page, 0)
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
-    else:
-        exec(compile(code, page, "exec"), {})
+    known = {"nz": nz}
+    for code in FENCE.findall(page.read_text(encoding="utf-8")):
+        if ">>>" in code:
+            test = doctest.DocTestParser().get_doctest(code, known, page.name, page.name, 0)
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert doctest.DocTestRunner(optionflags=flags).run(test, clear_globs=False).failed == 0
+            known = test.globs
+        else:
+            exec(compile(code, page.name, "exec"), {})
 
 
 @pytest.mark.parametrize("snippet", SNIPPET.findall((ROOT / "README.md").read_text(encoding="utf-8")))
@@ -44,7 +46,16 @@ def test_the_readmes_numbers_are_true():
 
 
 def test_the_gallery_is_up_to_date():
-    from noisette.audit.gallery import gallery
+    from noisette.report.gallery import pages
 
-    page = (ROOT / "docs" / "mechanisms.md").read_text(encoding="utf-8")
-    assert page == gallery(), "run python -m noisette.audit.gallery > docs/mechanisms.md"
+    folder = ROOT / "docs" / "gallery"
+    written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    assert written == pages(), "run python -m noisette.report.gallery docs/gallery"
+
+
+def test_every_mechanism_says_when_to_use_it_and_where_it_is_taught():
+    for page in (ROOT / "docs" / "gallery").glob("*.md"):
+        if page.name != "README.md":
+            text = page.read_text(encoding="utf-8")
+            assert re.search(r"\*\*When to use it:\*\* \w", text), page.name
+            assert re.search(r"\*\*Textbook:\*\* \w", text), page.name

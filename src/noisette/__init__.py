@@ -43,6 +43,7 @@ __all__ = [
     "Keep",
     "Laplace",
     "Mode",
+    "Nearest",
     "Neighbours",
     "PermuteAndFlip",
     "Policy",
@@ -53,6 +54,7 @@ __all__ = [
     "Release",
     "Staircase",
     "Threshold",
+    "Top",
     "TruncatedGeometric",
     "accuracy",
     "attacks",
@@ -77,8 +79,10 @@ _LATE_NAMES = {
     "Choose": "questions",
     "Curator": "curator",
     "Mode": "questions",
+    "Nearest": "questions",
     "Policy": "curator",
     "Release": "releases",
+    "Top": "questions",
     "open": "curator",
 }
 

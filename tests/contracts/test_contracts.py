@@ -61,7 +61,7 @@ def test_every_twin_is_convicted(example, name):
     )
 
 
-CHOICES = "Exponential", "PermuteAndFlip"
+CHOICES = "Exponential", "NoisyMax", "PermuteAndFlip"
 
 # Which mechanisms have no such twin; `twin` returns the reason, and on some grids only.
 WITHOUT = {

@@ -248,3 +248,8 @@ def test_a_huge_epsilon_is_no_trouble():
     m = Keep(1000, "1e-6")
     assert m.certain <= 4
     assert nearest_float(m.delta0, up=True) >= m.chance(1)
+
+
+def test_a_number_that_no_machine_word_holds_is_a_number_too():
+    assert Keep(1, "1e-6")(10**30) is True
+    assert Keep(1, "1e-6")([10**30, 0]).tolist() == [True, False]

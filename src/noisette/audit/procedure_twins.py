@@ -18,6 +18,7 @@ from noisette.audit.twins import (
     without_relation,
 )
 from noisette.errors import InputError
+from noisette.privacy import Approx, Promise
 
 __all__ = ["PROCEDURE_TWINS"]
 
@@ -34,12 +35,24 @@ def _noise(factor: Fraction) -> Any:
     return make
 
 
+def _claimed(factor: Fraction) -> Any:
+    """The same with so much of epsilon and delta, or of rho."""
+
+    def change(promise: Promise) -> Promise:
+        if not isinstance(promise, Approx):
+            return times(factor)(promise)
+        delta = min(factor * promise.delta0, Fraction(99, 100))
+        return Approx(factor * promise.eps, delta, neighbours=promise.neighbours)
+
+    return restated(change)
+
+
 def _modest(m: Subject) -> Made:
-    return restated(times(Fraction(min(1.0, reached(m))) * 9 / 10))(m)
+    return _claimed(Fraction(min(1.0, reached(m))) * 9 / 10)(m)
 
 
 def _immodest(m: Subject) -> Made:
-    return restated(times(Fraction(5, 4) * Fraction(max(1.0, reached(m))) / Fraction(m.tightness)))(m)
+    return _claimed(Fraction(5, 4) * Fraction(max(1.0, reached(m))) / Fraction(m.tightness))(m)
 
 
 def _same(m: Subject) -> Made:

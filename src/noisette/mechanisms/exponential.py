@@ -12,6 +12,10 @@ The losses of a pair of tables lie within epsilon, so it is epsilon^2/8-zCDP as 
 
 With probability at least 1 - e^-t the released score is above max q - scale (ln k + t), without a measure.
 
+When: one of several candidates shall be told, many such choices are composed, or some are more plausible beforehand
+(`measure`).
+Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9).
+
 Vocabulary: `loss` of a candidate, max q - q_i · `stray` to release another candidate than the best.
 """
 
@@ -19,6 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -227,7 +232,7 @@ class Exponential(Selection):
         y = self._near(q[to] - q)
         if self.measure is None:
             return y
-        logs = np.log(np.array(self.measure, float))
+        logs = _logs(self.measure)
         return np.asarray(y - (logs - logs[to]))
 
     def _odds(self, i: int, best: int) -> Fraction:
@@ -281,6 +286,11 @@ def _proportions(measure: Sequence[Number], count: int) -> tuple[int, ...]:
     if sum(numbers) // common >= 10**300:
         raise InputError("The measure must have proportions of fewer than 300 digits: round it.")
     return tuple(number // common for number in numbers)
+
+
+@lru_cache(maxsize=8)
+def _logs(measure: tuple[int, ...]) -> NDArray[np.float64]:
+    return np.log(np.array(measure, float))
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int:

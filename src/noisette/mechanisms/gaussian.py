@@ -7,6 +7,10 @@ Its delta(epsilon) is the best of three bounds that hold (proof note: docs/proof
     from rounded continuous noise, (1 + e^epsilon) n / (8 s^2) for n coordinates with s = sigma / step;
  3. what zCDP implies.
 The classical sqrt(2 ln(1.25/delta))/epsilon is never used: it is loose below epsilon 1 and false far above.
+
+When: many numbers that one person can move together, composed releases, or wherever a delta is acceptable; from about
+nine composed counts on it needs less noise than Laplace.
+Textbook: Smith, Laplace and its l2 variants (erratum E1).
 """
 
 import math

@@ -4,6 +4,9 @@ For answers at l1 distance d it is (d/scale)-DP, and no smaller epsilon holds, s
 P(y|x)/P(y|x') = e^((|y-x'| - |y-x|)/scale).
 For a single count it is optimal for every Bayesian analyst and every loss that grows with the error.
 [Ghosh-Roughgarden-Sundararajan 2009]
+
+When: a count, or a few whole numbers, with a pure epsilon; nothing is more accurate for a single count.
+Textbook: Cormode, the geometric mechanism (erratum E8).
 """
 
 import math

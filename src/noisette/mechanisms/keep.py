@@ -5,6 +5,9 @@ p_0 = 0,   p_(n+1) = min(e^epsilon p_n + delta, 1 - e^-epsilon (1 - p_n - delta)
 [Desfontaines-Voss-Gipson-Mandayam 2022, "Differentially private partition selection"]
 The table is rounded down to 128 binary places, step by step, so both inequalities hold for what is drawn. A unit in up
 to `groups` groups moves as many counts by one each, and their bits compose.   (proof note: docs/proofs/keys.md)
+
+When: only the keys that are there shall be told, not how many units they have; wherever a single bit decides.
+Textbook: Smith, stability and truncated histograms (errata E2, E3), where Laplace noise on a count decides.
 """
 
 import math
@@ -108,7 +111,7 @@ class Keep:
         units = integer_answer(counts)
         if units.min() < 0:
             raise InputError("Counts must be at least 0: they are numbers of units.")
-        return np.asarray(np.minimum(units, self.certain).astype(np.int64, copy=False))
+        return np.asarray(np.minimum(units, self.certain), np.int64)
 
     @property
     def certain(self) -> int:

@@ -4,6 +4,9 @@ For vectors at distance d in that norm it is ((d + grid)/scale)-DP, by the trian
 of the law has the same normaliser.   [Hardt-Talwar 2010]
 With l∞ the largest error over d queries of sensitivity 1 grows as d/epsilon, where Laplace needs d ln(d)/epsilon.
 [Steinke-Ullman 2017]
+
+When: the largest error of many queries matters, or their sensitivity is best bounded in l2 or l∞.
+Textbook: lecture on workloads, the K-norm mechanism (erratum E18).
 """
 
 import itertools

@@ -19,15 +19,18 @@ general bound 2 t is what holds.
 Among several groups, what each is worth adds up. It is worst to spread the records evenly, because epsilon is concave
 in t; a record that is replaced may leave one group for another, and then moves D in both.
 
+When: one quantile of values in known bounds, of each of many groups, or among other releases.
+Textbook: Cormode, the median by the exponential mechanism (erratum E10).
+
 Vocabulary: `records` that differ, d · `total` the most that D can move, summed over groups · `parts` how many of them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +48,7 @@ from noisette.privacy.guarantee import once
 from noisette.privacy.loss import Response
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Quantile"]
+__all__ = ["Quantile", "RankChoice"]
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 _BITS = 96
@@ -64,18 +67,8 @@ class _Ranged(Response):
 
 
 @dataclass(frozen=True)
-class Quantile:
-    """The q-quantile of values on the grid 0 .. cells-1, given how many values each cell has.
-
-    `epsilon` is what `rows` records of one person are worth, spread over any number of groups or over at most `groups`.
-    With a `shift` the rank q n + shift is aimed at, for the ends of an error bar.
-
-    >>> m, counts = Quantile(1, q="1/2", cells=8), [0, 5, 9, 40, 12, 3, 0, 1]
-    >>> m.guarantee(1), 0 <= m(counts) < 8, m([counts, counts]).shape
-    (Pure('1', neighbours=ADD_REMOVE), True, (2,))
-    >>> float(m.pmf(3, counts).round(4)), round(m.rank_error(0.95), 2)
-    (1.0, 4.45)
-    """
+class RankChoice:
+    """What mechanisms that choose a cell by rank errors share: their parameters, what records move, what to expect."""
 
     epsilon: Fraction
     q: Fraction
@@ -120,7 +113,7 @@ class Quantile:
         cells: int,
         groups: int | None = None,
         shift: Number = 0,
-    ) -> "Quantile":
+    ) -> Self:
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
         agreed(guarantee, sensitivity)
         rows, named = _records(sensitivity)
@@ -148,6 +141,11 @@ class Quantile:
         """In how many directions the D can move at once: in one if q is 0 or 1, or if there are but two cells."""
         return 1 if not self.shift and (self.q in (0, 1) or self.cells == 2) else 2
 
+    @property
+    def _general(self) -> bool:
+        """Whether the general bound is what holds."""
+        return bool(self.shift)
+
     def _moves(self, records: int, relation: Neighbours) -> tuple[Fraction, int]:
         """(total, parts)."""
         if relation is REPLACE and self.groups == 1:
@@ -163,8 +161,8 @@ class Quantile:
 
     def _loss(self, rate: Fraction, records: int, relation: Neighbours, *, up: bool) -> Fraction:
         total, parts = self._moves(records, relation)
-        if self.shift:
-            return 2 * rate * total
+        if self._general:
+            return self._sides * rate * total
         return parts * choice.loss(rate * total / parts, self.cells if self._sides == 2 else 2, up=up)
 
     def _rho(self, rate: Fraction, records: int, relation: Neighbours) -> Fraction:
@@ -209,27 +207,41 @@ class Quantile:
         return np.array([self._released(histogram, rng) for histogram in histograms])
 
     def _histograms(self, counts: Any) -> NDArray[np.int64]:
-        answer = integer_answer(counts)
-        if answer.ndim not in (1, 2) or answer.shape[-1] != self.cells:
-            raise InputError(f"The counts must be {self.cells} numbers, one for each cell, or rows of that many.")
+        answer = read_histograms(counts, self.cells)
         if answer.ndim == 2 and self.groups and len(answer) > self.groups:
             raise InputError(f"The guarantee is for at most {self.groups} groups: make a mechanism for more of them.")
-        if answer.min() < 0 or answer.max() >= _MOST or answer.astype(float).sum(axis=-1).max() >= _MOST:
-            raise InputError("The counts must be at least 0 and add up to less than 2^62.")
-        return answer.astype(np.int64)
+        return answer
 
     def _released(self, counts: NDArray[np.int64], rng: Random) -> int:
         upto = np.cumsum(counts)
         n = int(upto[-1])
         target = self.q * n + self.shift
-        least = max(target - n, -target, Fraction(0))  # of all D, taken off to leave the best cell a weight of 1
 
-        def weight(cell: int) -> Bounds:
-            r = int(upto[cell])
-            return self._weight(max(r - int(counts[cell]) - target, target - r, Fraction(0)) - least)
+        def distance(cell: int) -> Fraction:
+            return self._distance(int(upto[cell] - counts[cell]) - target, target - int(upto[cell]))
 
-        near = np.maximum(_rank_errors(counts, upto, target) - float(least), 0.0)
-        return choice.choose(near * float(_rate(self, _BITS)[0]), weight, rng)
+        errors = self._distances(counts, upto, target)
+        # of all distances, taken off to leave the best cell a weight of 1
+        least = min(max(target - n, -target, Fraction(0)), distance(int(np.argmin(errors))))
+        near = (errors - errors.min()) * float(_rate(self, _BITS)[0])
+        return self._drawn(near, lambda cell: self._weight(distance(cell) - least), rng)
+
+    def _distances(self, counts: NDArray[np.int64], upto: NDArray[np.int64], target: Fraction) -> NDArray[np.float64]:
+        """D of each cell, in floats."""
+        return np.maximum(depths(counts, upto, target), 0.0)
+
+    def _distance(self, above: Fraction, below: Fraction) -> Fraction:
+        """D of a cell whose ranks begin that much above the target and end that much below it."""
+        return max(above, below, Fraction(0))
+
+    def _drawn(self, near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random) -> int:
+        """A cell, given how e^-near is less likely, and e^-y exactly."""
+        raise NotImplementedError
+
+    def _exponents(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        upto = np.cumsum(counts)
+        errors = self._distances(counts, upto, self.q * int(upto[-1]) + self.shift)
+        return np.asarray((errors - errors.min()) * float(_rate(self, _BITS)[0]))
 
     def _weight(self, rank_error: Fraction) -> Bounds:
         """e^(-g D) as a number to be enclosed."""
@@ -240,15 +252,6 @@ class Quantile:
             return exp_bounds(-rank_error * hi, bits)[0], exp_bounds(-rank_error * lo, bits)[1]
 
         return bounds
-
-    def pmf(self, y: Any, x: Any) -> Any:
-        """P(the histogram x is released as cell y), for single cells or arrays of them."""
-        counts, y = np.asarray(x, dtype=np.int64), np.asarray(y)
-        upto = np.cumsum(counts)
-        errors = _rank_errors(counts, upto, self.q * int(upto[-1]) + self.shift)
-        weights = np.exp(-(errors - errors.min()) * float(_rate(self, _BITS)[0]))
-        inside = (y >= 0) & (y < self.cells) & (y == np.floor(y))
-        return np.where(inside, weights[np.where(inside, y, 0).astype(np.int64)] / math.fsum(weights), 0.0)[()]
 
     # What to expect
 
@@ -299,17 +302,45 @@ class Quantile:
         moved[last if extreme else 0] -= d if self.neighbours is REPLACE else 0
         return (x, moved, d) if self.q >= Fraction(1, 2) else (x[::-1], moved[::-1], d)
 
+
+@dataclass(frozen=True, init=False)
+class Quantile(RankChoice):
+    """The q-quantile of values on the grid 0 .. cells-1, given how many values each cell has.
+
+    `epsilon` is what `rows` records of one person are worth, spread over any number of groups or over at most `groups`.
+    With a `shift` the rank q n + shift is aimed at, for the ends of an error bar.
+
+    >>> m, counts = Quantile(1, q="1/2", cells=8), [0, 5, 9, 40, 12, 3, 0, 1]
+    >>> m.guarantee(1), 0 <= m(counts) < 8, m([counts, counts]).shape
+    (Pure('1', neighbours=ADD_REMOVE), True, (2,))
+    >>> float(m.pmf(3, counts).round(4)), round(m.rank_error(0.95), 2)
+    (1.0, 4.45)
+    """
+
+    def _drawn(self, near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random) -> int:
+        return choice.choose(near, weight, rng)
+
+    def pmf(self, y: Any, x: Any) -> Any:
+        """P(the histogram x is released as cell y), for single cells or arrays of them."""
+        law, y = self._law(self._exponents(np.asarray(x, dtype=np.int64))), np.asarray(y)
+        inside = (y >= 0) & (y < self.cells) & (y == np.floor(y))
+        return np.where(inside, law[np.where(inside, y, 0).astype(np.int64)], 0.0)[()]
+
+    def _law(self, exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+        weights = np.exp(-exponents)
+        return np.asarray(weights / math.fsum(weights))
+
     def support(self, x: Any) -> Any:
         """All cells."""
         return np.arange(self.cells)
 
 
 @lru_cache(maxsize=1024)
-def _rate(m: Quantile, bits: int) -> tuple[Fraction, Fraction]:
+def _rate(m: RankChoice, bits: int) -> tuple[Fraction, Fraction]:
     """Enclose g, for which `rows` records are worth epsilon."""
     total, parts = m._moves(m.rows, m.neighbours)
-    if m.shift:
-        return m.epsilon / (2 * total), m.epsilon / (2 * total)
+    if m._general:
+        return m.epsilon / (m._sides * total), m.epsilon / (m._sides * total)
     lo, hi = choice.move(m.epsilon / parts, m.cells if m._sides == 2 else 2, bits)
     return lo * parts / total, hi * parts / total
 
@@ -325,12 +356,21 @@ def _records(distance: Distance) -> tuple[int, Neighbours | None]:
     return math.ceil(d), named
 
 
-def _rank_errors(counts: NDArray[np.int64], upto: NDArray[np.int64], target: Fraction) -> NDArray[np.float64]:
-    """D of each cell; the whole part of the target is taken off before anything is rounded."""
+def read_histograms(counts: Any, cells: int, *, rows: bool = True) -> NDArray[np.int64]:
+    """Read the counts of one histogram or, with `rows`, also of one in each row."""
+    answer = integer_answer(counts)
+    if answer.ndim not in ((1, 2) if rows else (1,)) or answer.shape[-1] != cells:
+        raise InputError(f"The counts must be {cells} numbers, one for each cell{', or rows of that many' * rows}.")
+    if answer.min() < 0 or answer.max() >= _MOST or answer.astype(float).sum(axis=-1).max() >= _MOST:
+        raise InputError("The counts must be at least 0 and add up to less than 2^62.")
+    return answer.astype(np.int64)
+
+
+def depths(counts: NDArray[np.int64], upto: NDArray[np.int64], target: Fraction) -> NDArray[np.float64]:
+    """max(L - target, target - R) of each cell; the target's whole part is taken off before anything is rounded."""
     start = math.floor(target)
     rest = float(target - start)
-    above, below = (upto - counts - start) - rest, (start - upto) + rest
-    return np.asarray(np.maximum(np.maximum(above, below), 0.0))
+    return np.asarray(np.maximum((upto - counts - start) - rest, (start - upto) + rest))
 
 
 examples = [

@@ -6,6 +6,9 @@ have edges. Best for one release with epsilon of 2 or more; it composes badly.  
 
 The part of a step that stays high is gamma = 1/(1 + e^(epsilon/2)), which minimises E|error| = sensitivity
 e^(epsilon/2)/(e^epsilon - 1). On the lattice it is rounded to whole cells, which costs no privacy.
+
+When: one real number with an epsilon of 2 or more; below that Laplace noise is as good.
+Textbook: not in the textbooks.
 """
 
 import math

@@ -3,6 +3,9 @@
 P(0|x) = a^x/(1+a), P(n|x) = a^(n-x)/(1+a) at the ends, (1-a)/(1+a) a^|y-x| between, for the range 0 .. n.
 Clamping is post-processing of the geometric mechanism, so it is (d/scale)-DP as well, and no less.
 Clamped counts are biased: for sums of many cells release them unclamped.   [Ghosh-Roughgarden-Sundararajan 2009]
+
+When: a single count must lie in its range, for a form or a table that allows no -3; not for cells to be added up.
+Textbook: Cormode, the truncated geometric mechanism (erratum E8).
 """
 
 from collections.abc import Sequence

@@ -9,7 +9,7 @@ Unknown keys take their part of epsilon and half of delta; by basic composition 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import reduce
 from operator import add
@@ -97,7 +97,7 @@ def recorded(mechanism: Any, measure: Measure, reach: Sensitivity) -> dict[str, 
     """A mechanism with what it is applied to, for the record."""
     return {
         "mechanism": type(mechanism).__name__,
-        "parameters": {name: str(value) for name, value in vars(mechanism).items()},
+        "parameters": {field.name: _said(getattr(mechanism, field.name)) for field in fields(mechanism)},
         "measure": measure.what,
         "grid": str(measure.grid),
         "sensitivity": {
@@ -107,6 +107,10 @@ def recorded(mechanism: Any, measure: Measure, reach: Sensitivity) -> dict[str, 
             "linf": str(reach.linf),
         },
     }
+
+
+def _said(value: Any) -> Any:
+    return [_said(part) for part in value] if isinstance(value, tuple) else str(value)
 
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:

@@ -7,5 +7,7 @@ Mode(column='ward', of=None)
 
 from noisette.questions.choose import Choose
 from noisette.questions.mode import Mode
+from noisette.questions.nearest import Nearest
+from noisette.questions.top import Top
 
-__all__ = ["Choose", "Mode"]
+__all__ = ["Choose", "Mode", "Nearest", "Top"]

@@ -1,4 +1,4 @@
-"""Offers that choose one of several candidates by their scores, and the mechanism that does it best."""
+"""Offers that choose one or more of several candidates by their scores, and the mechanism that does it best."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow
 
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Exponential, PermuteAndFlip
+from noisette.mechanisms import Exponential, JointTop, PermuteAndFlip, Top
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.canonical import canonical_text
 from noisette.query.design import recorded
@@ -19,16 +19,27 @@ from noisette.query.sources.source import Source
 from noisette.questions.scored import Scores
 from noisette.questions.told import Told
 
-__all__ = ["Choice", "best"]
+__all__ = ["Choice", "best", "best_of_several"]
 
-Chooser: TypeAlias = PermuteAndFlip | Exponential
+Chooser: TypeAlias = PermuteAndFlip | Exponential | Top | JointTop
 
-_NAMES = {"PermuteAndFlip": "permute and flip", "Exponential": "exponential mechanism"}
+_NAMES: dict[type, str] = {
+    PermuteAndFlip: "permute and flip",
+    Exponential: "exponential mechanism",
+    Top: "exponential mechanism, one round after the other,",
+    JointTop: "exponential mechanism on whole rankings",
+}
+_WHY: dict[type, str] = {
+    PermuteAndFlip: "Permute and flip: never worse than the exponential mechanism for one choice.",
+    Exponential: "The exponential mechanism: losses of a bounded range cost an eighth of epsilon squared in zCDP.",
+    Top: "One round after the other: for so few, or with a delta, that errs less than to choose whole rankings.",
+    JointTop: "Whole rankings at once: with a pure epsilon that errs less than one round after the other.",
+}
 
 
 @dataclass(frozen=True)
 class Choice(Told):
-    """One of the candidates: the likelier, the higher its score."""
+    """One of the candidates, or several in order: the likelier, the higher the score."""
 
     kind: str
     column: str
@@ -59,9 +70,7 @@ class Choice(Told):
     @property
     def why(self) -> str:
         """Why this mechanism."""
-        if isinstance(self.mechanism, PermuteAndFlip):
-            return "Permute and flip: never worse than the exponential mechanism for one choice."
-        return "The exponential mechanism: its losses lie within epsilon, so that under zCDP it costs an eighth of it."
+        return _WHY[type(self.mechanism)]
 
     @property
     def parts(self) -> list[dict[str, Any]]:
@@ -75,7 +84,7 @@ class Choice(Told):
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """By how much the score of what is told lies below the best, at most."""
         unit = float(self.scores.unit)
-        name = _NAMES[type(self.mechanism).__name__]
+        name = _NAMES[type(self.mechanism)]
         one = Expected(
             self.column,
             f"{name} among {len(self.candidates):,}",
@@ -90,10 +99,23 @@ class Choice(Told):
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Compute the scores and choose."""
         chosen = self.mechanism(self.scores.read(source, schema, secret), rng)
-        return pyarrow.table({self.column: self.candidates.take(pyarrow.array([chosen]))})
+        places = [chosen] if isinstance(chosen, int) else list(chosen)
+        return pyarrow.table({self.column: self.candidates.take(pyarrow.array(places))})
 
 
-def best(spend: Promise, scores: Scores, count: int, neighbours: Neighbours, level: float) -> Chooser:
+def best_of_several(
+    spend: Promise, scores: Scores, count: int, k: int, neighbours: Neighbours, level: float
+) -> Top | JointTop:
+    """The mechanism for k candidates in order that keeps a promise with the least loss of score."""
+    reach, monotone = scores.reach(neighbours), scores.monotone
+    rounds = Top.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
+    joint = JointTop.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
+    return rounds if rounds.interval(level) <= joint.interval(level) else joint
+
+
+def best(
+    spend: Promise, scores: Scores, count: int, neighbours: Neighbours, level: float
+) -> PermuteAndFlip | Exponential:
     """The mechanism that keeps a promise with the least loss of score."""
     if count < 2:
         raise InputError("There is only one candidate, so there is nothing to choose: name at least two.")

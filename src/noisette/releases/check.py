@@ -8,18 +8,36 @@ from operator import add
 from typing import Any
 
 from noisette.errors import InputError, PrivacyError
-from noisette.mechanisms import Exponential, Gaussian, Geometric, Keep, PermuteAndFlip, Quantile, Threshold
+from noisette.mechanisms import (
+    Exponential,
+    Gaussian,
+    Geometric,
+    JointTop,
+    Keep,
+    NearestPlace,
+    NearestRadius,
+    PermuteAndFlip,
+    Quantile,
+    StableMode,
+    Threshold,
+    Top,
+)
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.record import FORMAT
 
 __all__ = ["check"]
 
-_KNOWN = Exponential, Gaussian, Geometric, Keep, PermuteAndFlip, Quantile, Threshold
-_MECHANISMS: dict[str, Any] = {kind.__name__: kind for kind in _KNOWN}
+_MECHANISMS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(Exponential, Gaussian, Geometric, JointTop, Keep, NearestPlace, NearestRadius),
+        *(PermuteAndFlip, Quantile, StableMode, Threshold, Top),
+    )
+}
 
 
-_WHOLE = {"candidates", "cells", "groups", "k", "rows", "threshold"}
+_WHOLE = {"candidates", "cells", "columns", "groups", "k", "place", "prior", "radii", "rows", "threshold", "ties"}
 _WORDS = {"None": None, "True": True, "False": False}
 
 
@@ -61,12 +79,14 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     return mechanism.guarantee(distance)  # type: ignore[no-any-return]
 
 
-def _built(kind: Any, parameters: Mapping[str, str]) -> Any:
+def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
     """The mechanism itself: a record says all of its parameters, as texts."""
-    return kind(**{name: _parameter(name, text) for name, text in parameters.items()})
+    return kind(**{name: _parameter(name, said) for name, said in parameters.items()})
 
 
-def _parameter(name: str, text: str) -> Any:
+def _parameter(name: str, text: Any) -> Any:
+    if isinstance(text, list):
+        return tuple(_parameter(name, part) for part in text)
     if text in _WORDS:
         return _WORDS[text]
     if name == "neighbours":

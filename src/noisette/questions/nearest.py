@@ -1,0 +1,141 @@
+"""Who is nearest to this place: how far about k people are, or a spot where such a person might be."""
+
+import json
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+from typing import Literal as OneOf
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from noisette.errors import InputError
+from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms.nearest import NearestPlace, NearestRadius
+from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.canonical import canonical, canonical_text
+from noisette.query.design import recorded
+from noisette.query.expected import SIZES, Expected
+from noisette.query.frame import Frame
+from noisette.query.measure import sensitivity
+from noisette.query.plan import Key
+from noisette.query.prepare import Prepared, prepare
+from noisette.query.question import declared
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.questions.scored import rows_of
+from noisette.questions.told import Told
+
+__all__ = ["Nearest"]
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The distance within which about k rows are from a place, or (`tell="place"`) a point about as far.
+
+    `x` and `y` are columns or expressions with whole numbers within declared bounds, such as FLOOR(east / 100). The
+    point is as likely anywhere else at the same distance: nobody's own place is told.
+    """
+
+    x: str
+    y: str
+    place: tuple[int, int]
+    k: int
+    tell: OneOf["distance", "place"] = "distance"
+    of: Frame | None = None
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "NearestOffer":
+        """Choose by ranks among all distances, or among all points."""
+        if self.tell not in ("distance", "place"):
+            raise InputError('tell must be "distance" or "place".')
+        query = rows_of(self.of, self.x, schema).group_by(x=self.x, y=self.y).count().query
+        prepared = prepare(canonical(query), schema)
+        across, up = (_whole(prepared, name) for name in ("x", "y"))
+        reach = sensitivity(prepared.request.measures[0], prepared.part, neighbours)
+        kind: type[Any] = NearestPlace if self.tell == "place" else NearestRadius
+        options = {"k": self.k, "columns": (across[0], across[-1]), "rows": (up[0], up[-1]), "place": self.place}
+        return NearestOffer(prepared, kind.calibrated(spend, reach, **options), reach, level)
+
+
+def _position(prepared: Prepared, name: str) -> int:
+    """Which of the canonical keys it is."""
+    key = dict(prepared.query.outputs)[name]
+    assert isinstance(key, Key)
+    return key.position
+
+
+def _whole(prepared: Prepared, name: str) -> list[int]:
+    """All values a coordinate can have."""
+    domain = prepared.request.domains[_position(prepared, name)]
+    known = [value for value in domain or () if value is not None]
+    if len(known) < 2 or not all(type(value) is int for value in known):
+        raise InputError("Coordinates must be whole numbers within declared bounds: write FLOOR(x / 100), or ROUND(x).")
+    return known  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class NearestOffer(Told):
+    """A distance or a point, by the ranks of rows around a place."""
+
+    prepared: Prepared
+    mechanism: NearestPlace | NearestRadius
+    reach: Sensitivity
+    level: float
+
+    @property
+    def text(self) -> str:
+        """What is measured and how it is told."""
+        options = {field.name: str(getattr(self.mechanism, field.name)) for field in fields(self.mechanism)}
+        asked = {"nearest": type(self.mechanism).__name__, "counted": canonical_text(self.prepared.query), **options}
+        del asked["scale"]  # that is for what is spent
+        return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one choice by ranks is worth."""
+        return self.mechanism.guarantee(self.reach)
+
+    @property
+    def unit(self) -> str:
+        """The declared unit column, or "row"."""
+        return str(self.prepared.shape.unit)
+
+    @property
+    def why(self) -> str:
+        """Why ranks."""
+        return (
+            "Ranks of distances: one person moves them by one, but the distance itself by as much as the map is wide."
+        )
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism with what it is applied to."""
+        return [recorded(self.mechanism, self.prepared.request.measures[0], self.reach)]
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """By how many ranks it may be off."""
+        ranks, part = self.mechanism.interval(self.level), self.prepared.part
+        names = ["x", "y"] if isinstance(self.mechanism, NearestPlace) else ["distance"]
+        said = "exponential mechanism on ranks of distances", f"rows: {part.total}"
+        note = f"at most {part.total} rows of one {self.unit} are counted; most maps err far less than the worst"
+        return [tuple(Expected(name, *said, None, {}, ranks, note) for name in names)]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Count the rows at each point and choose."""
+        found = self.mechanism(self._people(source, schema, secret), rng)
+        if isinstance(found, tuple):
+            return pyarrow.table({"x": [found[0]], "y": [found[1]]})
+        return pyarrow.table({"distance": [math.sqrt(found)]})
+
+    def _people(self, source: Source, schema: Schema, secret: bytes) -> NDArray[np.int64]:
+        counts = source.compute(self.prepared.request, schema, secret).measures[0]
+        domains = [domain or () for domain in self.prepared.request.domains]
+        places = np.unravel_index(np.flatnonzero(counts), [len(domain) for domain in domains])
+        points = [
+            [domains[at][i] for i in places[at]] for at in (_position(self.prepared, name) for name in ("x", "y"))
+        ]
+        there = np.array([None not in pair for pair in zip(*points, strict=True)], bool)
+        people = np.array([pair for pair in zip(*points, strict=True) if None not in pair], np.int64).reshape(-1, 2)
+        return np.repeat(people, counts[counts > 0][there], axis=0)

@@ -1,0 +1,142 @@
+"""One quantile by permute and flip: its law by all permutations, all neighbours of small tables, its broken twins."""
+
+import itertools
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.goodness import ALPHA, p_value
+from tests.tapes import Script
+
+import noisette as nz
+from noisette.audit.finding import Effort
+from noisette.audit.procedures import PROCEDURES
+from noisette.errors import InputError
+from noisette.mechanisms import Quantile
+from noisette.mechanisms.flipped_quantile import FlippedQuantile, examples
+
+ADD_REMOVE, REPLACE = nz.Neighbours
+HALF = Fraction(1, 2)
+LOOK = Effort(array=1000, slow_array=1000, single=2000, vector=1000)
+
+
+def scores(values, q, cells):
+    """The definition, from the values themselves."""
+    target = q * len(values)
+    return [max(sum(v < o for v in values) - target, target - sum(v <= o for v in values)) for o in range(cells)]
+
+
+def by_permutations(values, m, rate):
+    """Ask the cells in every order and take the first whose coin falls the right way."""
+    s = scores(values, m.q, m.cells)
+    coins = [math.exp(-float(rate * (one - min(s)))) for one in s]
+    law = np.zeros(m.cells)
+    for order in itertools.permutations(range(m.cells)):
+        left = 1.0 / math.factorial(m.cells)
+        for cell in order:
+            law[cell] += left * coins[cell]
+            left *= 1 - coins[cell]
+    return law
+
+
+def tables(cells, most):
+    return [t for n in range(most + 1) for t in itertools.combinations_with_replacement(range(cells), n)]
+
+
+def histogram(values, cells):
+    return np.bincount(np.array(values, int), minlength=cells)
+
+
+def neighbours_of(table, relation, cells):
+    for i in range(len(table)):
+        rest = table[:i] + table[i + 1 :]
+        if relation is ADD_REMOVE:
+            yield rest
+        else:
+            yield from (tuple(sorted((*rest, v))) for v in range(cells))
+
+
+def rate(m):
+    step = 1 if m.neighbours is REPLACE else max(m.q, 1 - m.q)
+    return m.epsilon / (step * (1 if m.q in (0, 1) else 2))
+
+
+@pytest.mark.parametrize("relation", nz.Neighbours)
+@pytest.mark.parametrize("q", [0, 1, HALF, Fraction(1, 4), Fraction(2, 3)])
+@pytest.mark.parametrize("cells", [2, 4])
+def test_every_pair_of_small_tables_keeps_epsilon(cells, q, relation):
+    m = FlippedQuantile(2, q=q, cells=cells, neighbours=relation, groups=1)
+    laws = {t: by_permutations(t, m, rate(m)) for t in tables(cells, 5)}
+    for table, law in laws.items():
+        assert list(m.law(histogram(table, cells)).values()) == pytest.approx(law, rel=1e-10)
+    pairs = [(a, b) for a in laws for b in neighbours_of(a, relation, cells)]
+    worst = max(np.abs(np.log(laws[a] / laws[b])).max() for a, b in pairs)
+    assert 1.2 <= worst <= 2 * (1 + 1e-12)
+
+
+def test_half_the_sensitivity_is_convicted():
+    m = FlippedQuantile(2, q=HALF, cells=4)
+    laws = {t: by_permutations(t, m, 2 * rate(m)) for t in tables(4, 5)}
+    worst = max(np.abs(np.log(laws[a] / laws[b])).max() for a in laws for b in neighbours_of(a, ADD_REMOVE, 4))
+    assert worst > 2.5
+
+
+@pytest.mark.parametrize("m", examples, ids=repr)
+@pytest.mark.parametrize("check", PROCEDURES)
+def test_examples_keep_the_contract(m, check):
+    finding = PROCEDURES[check](m, LOOK)
+    assert finding.passed, finding
+
+
+@pytest.mark.parametrize("counts", [[2, 1, 3, 1, 2, 2], [0, 0, 9, 0, 0, 0], [0] * 6, [1, 40, 0, 2, 40, 1]], ids=str)
+def test_draws_follow_the_law(counts):
+    m = FlippedQuantile("3/2", q="1/3", cells=6)
+    law = list(m.law(counts).values())
+    for draws in ([m(counts) for _ in range(1500)], m([counts] * 1500)):
+        assert p_value(np.bincount(draws, minlength=6), law) > ALPHA
+
+
+def test_it_errs_less_than_the_exponential_mechanism():
+    for table in tables(5, 6):
+        counts = histogram(table, 5)
+        m = FlippedQuantile(2, q=HALF, cells=5)
+        errors = np.maximum([float(s) for s in scores(table, HALF, 5)], 0)
+        weights = np.exp(-float(rate(m)) * errors)
+        ours, theirs = np.array(list(m.law(counts).values())), weights / weights.sum()
+        assert (ours * errors).sum() <= (theirs * errors).sum() + 1e-12
+        assert all(ours[errors > t].sum() <= theirs[errors > t].sum() + 1e-12 for t in errors)
+
+
+def test_depth_counts():
+    m, tied = FlippedQuantile("1/10", q=HALF, cells=50), [1] * 25 + [60] + [1] * 24
+    flat = Quantile("1/10", q=HALF, cells=50)
+    assert m.law(tied)[25] > 0.85 > 0.55 > flat.pmf(25, tied)
+
+
+def test_shifted_targets_and_large_tables():
+    m = FlippedQuantile(8, q=HALF, cells=3, shift=50)
+    few, more = (np.array(list(m.law([0, 0, n]).values())) for n in (20, 21))
+    assert np.abs(np.log(few / more)).max() <= 8
+    assert m([0, 0, 20]) == 2
+    assert FlippedQuantile(1000, q=HALF, cells=3)([10**18, 0, 10**18 - 1]) == 0
+    assert FlippedQuantile(1, q=HALF, cells=3)([0, 10**18, 3]) == 1
+
+
+def test_promises_are_kept():
+    for promise in (nz.Pure("1/3"), nz.Approx("1/3", "1e-6"), nz.ZCDP("1/5")):
+        m = FlippedQuantile.calibrated(promise, 3, q="1/4", cells=40)
+        assert m.guarantee(3) <= promise
+        assert replace(m, rows=6).guarantee(6).eps == m.epsilon
+
+
+@pytest.mark.parametrize("counts", [None, "", [], [1, 2], [1, 2, -3], [1.0, 2.0, 3.0], [1, 2, math.nan]], ids=str)
+def test_bad_counts_are_refused_before_anything_is_drawn(counts):
+    with pytest.raises(InputError):
+        FlippedQuantile(1, q=HALF, cells=3)(counts, Script())
+
+
+def test_laws_of_large_tables_are_refused():
+    with pytest.raises(InputError, match="1,024"):
+        FlippedQuantile(1, q=HALF, cells=2000).law([1] * 2000)
