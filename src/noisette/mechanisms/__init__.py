@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from noisette.mechanisms.choosing import Choosing
     from noisette.mechanisms.flipped_quantile import FlippedQuantile
     from noisette.mechanisms.gap_max import GapMax
+    from noisette.mechanisms.grid import Grid
     from noisette.mechanisms.interval_choice import Pieces
     from noisette.mechanisms.joint_top import JointTop
     from noisette.mechanisms.nearest import NearestPlace, NearestRadius, nearest_of
@@ -54,6 +55,7 @@ __all__ = [
     "GapMax",
     "Gaussian",
     "Geometric",
+    "Grid",
     "JointTop",
     "KNorm",
     "Keep",
@@ -95,6 +97,7 @@ _LATE = {
     "Choosing": "choosing",
     "FlippedQuantile": "flipped_quantile",
     "GapMax": "gap_max",
+    "Grid": "grid",
     "Pieces": "interval_choice",
     "JointTop": "joint_top",
     "NearestPlace": "nearest",
