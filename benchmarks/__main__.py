@@ -9,7 +9,19 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from benchmarks import accounting, asking, growth, imports, independence, ledger, noise, quantiles, small, sparse_vector
+from benchmarks import (
+    accounting,
+    asking,
+    growth,
+    imports,
+    independence,
+    keys,
+    ledger,
+    noise,
+    quantiles,
+    small,
+    sparse_vector,
+)
 from benchmarks.harness import Bench, Section
 from benchmarks.peers import installed
 
@@ -24,6 +36,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "ledger": ledger.run,
     "sparse_vector": sparse_vector.run,
     "quantiles": quantiles.run,
+    "keys": keys.run,
 }
 LATEST = Path(__file__).with_name("latest.json")
 

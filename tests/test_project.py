@@ -36,11 +36,12 @@ LAYERS = {
     "plot": 5,
     "releases": 6,
     "query": 7,
-    "questions": 8,
-    "curator": 9,
-    "report": 10,
-    "cli": 11,
-    "__main__": 12,
+    "apply": 8,
+    "questions": 9,
+    "curator": 10,
+    "report": 11,
+    "cli": 12,
+    "__main__": 13,
 }
 
 PUBLIC_MODULES = {

@@ -32,6 +32,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ZCDP",
+    "Above",
+    "Apply",
     "Approx",
     "Choose",
     "Curator",
@@ -76,6 +78,8 @@ __all__ = [
 
 _LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "releases"}
 _LATE_NAMES = {
+    "Above": "questions",
+    "Apply": "questions",
     "Choose": "questions",
     "Curator": "curator",
     "Mode": "questions",

@@ -47,7 +47,19 @@ ASKED = {
     "after the release": ["SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING n > 0 ORDER BY n DESC LIMIT 2"],
     "batch": ["SELECT COUNT(*) AS n FROM visits", "SELECT ward, AVG(age) AS a FROM visits GROUP BY ward"],
 }
+
+
+def two(rows):
+    ages = rows["age"].to_numpy()
+    return ages.mean(), ages.max()
+
+
+QUICK = {"seconds": 0.3, "memory": "128 MiB", "columns": ["age"]}
 VALUES = {
+    "apply": nz.Apply(lambda rows: rows["age"].to_numpy().mean(), blocks=2, bounds=(0, 100), **QUICK),
+    "apply, winsorized": nz.Apply(two, blocks=2, bounds=(0, 100), outputs=2, aggregate="winsorized", **QUICK),
+    "apply, median": nz.Apply(two, blocks=2, bounds=(0, 100), outputs=2, aggregate="median", **QUICK),
+    "apply, mode": nz.Apply(lambda rows: "a", blocks=2, labels=["a", "b"], aggregate="mode", **QUICK),
     "mode": nz.Mode("ward"),
     "mode of an expression": nz.Mode("FLOOR(age / 10)"),
     "choose": nz.Choose([30, 60, 90], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age < {age}"),
@@ -74,6 +86,8 @@ class Untouched:
 
     def compute(self, *_):
         raise AssertionError("the data was touched")
+
+    rows = compute
 
 
 class Counting:

@@ -46,12 +46,15 @@ def by_definition(m, values):
     levels = math.floor(math.log2(len(m.at))) + 1
 
     def part(at, low_q, high_q, places, low, high):
+        """`at` and the ends have a quantile and its shift each."""
         if not at:
             return {(): 1.0}
         middle = (len(at) - 1) // 2
-        q = (at[middle] - low_q) / (high_q - low_q)
-        rate = m.epsilon / levels / (1 if q in (0, 1) else 2 * max(q, 1 - q))
-        target = low + q * (high - low)
+        q = (at[middle][0] - low_q[0]) / (high_q[0] - low_q[0])
+        move = at[middle][1] - (1 - q) * low_q[1] - q * high_q[1]
+        one_way = (q == 0 and move <= 0) or (q == 1 and move >= 0)
+        rate = m.epsilon / levels / (1 if one_way else 2 * max(q, 1 - q))
+        target = low + q * (high - low) + move
         if len(at) == 1:
             cells = sorted({math.floor(place) for place in places})
             spans = [(max(low, below(values, c)), min(high, below(values, c + 1))) for c in cells]
@@ -67,7 +70,8 @@ def by_definition(m, values):
                 law[*a, math.floor(place), *b] += p * pa * pb
         return law
 
-    return part(list(m.at), Fraction(0), Fraction(1), middles, Fraction(0), Fraction(len(values)))
+    at = list(zip(m.at, m.shift, strict=True))
+    return part(at, (Fraction(0), 0), (Fraction(1), 0), middles, Fraction(0), Fraction(len(values)))
 
 
 def tables(cells, most):
@@ -91,9 +95,16 @@ SMALL = [
     Quantiles(2, at=["2/3"], cells=4),
     Quantiles(1, at=(0, 1), cells=4, ties=1),
 ]
+SHIFTED = [  # with targets within their parts, at their ends, beyond them and beyond the table
+    Quantiles(3, at=("1/4", "1/2", "3/4"), cells=3, ties=2, shift=1),
+    Quantiles(2, at=("1/3", "2/3"), cells=3, ties=3, shift=(-4, "3/2")),
+    Quantiles(4, at=("1/5", "2/5", "3/5", "4/5"), cells=2, ties=2, shift=(2, "-1/3", 1, 0)),
+    Quantiles(3, at=(0, "1/2", 1), cells=3, ties=2, shift=(1, "1/2", -2)),
+    Quantiles(3, at=(0, 1), cells=4, ties=1, shift=(-1, 2)),
+]
 
 
-@pytest.mark.parametrize("m", SMALL, ids=repr)
+@pytest.mark.parametrize("m", SMALL + SHIFTED, ids=repr)
 def test_the_law_is_that_of_the_definition(m):
     for table in tables(m.cells, 3):
         law, true = m.law(histogram(table, m.cells)), by_definition(replace(m, ties=min(m.ties, 3)), table)
@@ -101,7 +112,7 @@ def test_the_law_is_that_of_the_definition(m):
         assert [law[y] for y in true] == pytest.approx(list(true.values()), rel=1e-11)
 
 
-@pytest.mark.parametrize("m", SMALL, ids=repr)
+@pytest.mark.parametrize("m", SMALL + SHIFTED, ids=repr)
 def test_every_pair_of_small_tables_keeps_epsilon(m):
     laws = {t: m.law(histogram(t, m.cells)) for t in tables(m.cells, 6)}
     one = {t: [(*t[:i], *t[i + 1 :]) for i in range(len(t))] for t in laws}
@@ -133,6 +144,23 @@ class HalfSensitive(Quantiles):
 
     def _rate(self, part):
         return super()._rate(part) * 2
+
+
+class OneWay(Quantiles):
+    """A broken twin: takes the distances from a shifted minimum to move in one direction."""
+
+    def _rate(self, part):
+        return self.epsilon / self.levels if part.q == 0 else super()._rate(part)
+
+
+def test_a_shifted_minimum_is_no_minimum():
+    m = Quantiles(2, at=[0], cells=4, shift=2)
+    broken = OneWay(m.epsilon, at=m.at, cells=m.cells, shift=m.shift)
+    found = []
+    for each in (m, broken):
+        laws = {t: each.law(histogram(t, m.cells)) for t in tables(m.cells, 5)}
+        found.append(max(loss(laws[t], laws[t[1:]]) for t in laws if t))
+    assert found[0] <= 2 * (1 + 1e-12) < 2.3 < found[1]
 
 
 @pytest.mark.parametrize("twin", [LevelsForgotten, HalfSensitive])
@@ -237,7 +265,7 @@ def test_places_follow_their_law(name, rate):
     spread = Spread(np.array(counts), np.cumsum(counts), 20)
     low, high = Fraction(0) if first == 0 else spread.mass(first), spread.mass(last)
     side = Side(first, last, low, Fraction(sum(counts)) if last == 79 else high)
-    draws = [choose_place(spread, side, q, rate, SYSTEM) - first for _ in range(1500)]
+    draws = [choose_place(spread, side, side.target(q), rate, SYSTEM) - first for _ in range(1500)]
     assert p_value(np.bincount(draws, minlength=last - first + 1), exact_places(spread, side, q, rate)) > ALPHA
 
 
@@ -249,7 +277,7 @@ def test_cells_follow_their_law():
         assert p_value(np.bincount(draws, minlength=6), [law[(i,)] for i in range(6)]) > ALPHA
     spread = Spread(np.array([5, 9, 1]), np.cumsum([5, 9, 1]), 10)
     side = Side(12, 17, spread.mass(12), spread.mass(17))
-    assert choose_cell(spread, side, HALF, Fraction(1), SYSTEM) == 1
+    assert choose_cell(spread, side, side.target(HALF), Fraction(1), SYSTEM) == 1
 
 
 def test_draws_follow_the_law():
@@ -278,7 +306,7 @@ def test_many_histograms():
 # What to expect
 
 
-@pytest.mark.parametrize("m", SMALL[:4], ids=repr)
+@pytest.mark.parametrize("m", SMALL[:4] + SHIFTED[:4], ids=repr)
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_rank_errors_stay_within_the_interval(m, level):
     for table in tables(m.cells, m.ties):
@@ -287,11 +315,25 @@ def test_rank_errors_stay_within_the_interval(m, level):
         assert within >= level - 1e-12
 
 
+def test_where_values_lie_evenly_ranks_err_like_sums_of_laplace_noise():
+    """The error of each quantile, of a table with one value in each of 1,000 cells, in standard deviations."""
+    m = Quantiles(2, at=("1/10", "1/2", "3/5", "9/10"), cells=1000, shift=(-30, 20, 0, 50))
+    target = np.array([q * m.cells + shift for q, shift in zip(m.at, m.shift, strict=True)], float)
+    errors = m.release(np.ones((500, m.cells), np.int64)) + 0.5 - target
+    variance = 2 * (m.scales() ** 2).sum(axis=1)
+    size = 6 / math.sqrt(len(errors))  # six standard deviations; a Laplace noise has a kurtosis of 6
+    assert np.abs(errors.mean(axis=0) / np.sqrt(variance)).max() < size
+    assert np.abs(errors.var(axis=0) / variance - 1).max() < size * math.sqrt(5)
+    inherited = np.cov(errors.T) / (2 * m.scales() @ m.scales().T)
+    assert inherited[1, 2] == pytest.approx(1, abs=size * math.sqrt(5))
+
+
 def test_errors_are_distances_of_ranks():
     m = Quantiles(1, at=("1/4", "3/4"), cells=4)
     assert m.error((0, 2), [1, 2, 3, 2]) == 1  # the quarter is rank 2 of 8, and cell 0 has up to 1
     assert m.error((1, 2), [1, 2, 3, 2]) == 0
     assert m.error((0, 0), [1, 2, 3, 2]) == 5
+    assert replace(m, shift=(-1, 2)).error((0, 2), [1, 2, 3, 2]) == 2  # ranks 1 and 8, and cell 2 has up to 6
     for level in (0, 1, math.nan):
         with pytest.raises(InputError, match="level"):
             m.interval(level)
@@ -332,7 +374,8 @@ def test_relations_must_agree():
     [
         {"epsilon": 0}, {"epsilon": math.nan}, {"cells": 1}, {"cells": "9"}, {"cells": 2**22}, {"ties": 0},
         {"ties": 2**41}, {"at": ()}, {"at": "1/2"}, {"at": 0.5}, {"at": ["1/2", "1/3"]}, {"at": ["1/2", 0.5]},
-        {"at": ["3/2"]}, {"at": [-1]}, {"at": [None]},
+        {"at": ["3/2"]}, {"at": [-1]}, {"at": [None]}, {"shift": [1, 2]}, {"shift": ()}, {"shift": "x"},
+        {"shift": math.inf},
     ],
     ids=str,
 )  # fmt: skip

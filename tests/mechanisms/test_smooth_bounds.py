@@ -1,12 +1,10 @@
 """Smooth bounds and distances: against all small tables and graphs, their neighbours, and theirs in turn."""
 
 import itertools
-import json
 import math
 import time
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -14,8 +12,8 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms import smooth_bounds
-from noisette.mechanisms.smooth_bounds import Fall, Order, Triangles, Trimmed, pieces, sensitivity_steps
+from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
+from noisette.mechanisms.steepest import Fall, largest, near_logs, pieces, sensitivity_steps
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 TOP = 3
@@ -156,7 +154,7 @@ def naive(table, first, last, beta):
 @pytest.mark.parametrize("beta", [Fraction(1, 1000), Fraction(1, 20), Fraction(1), Fraction(30)])
 def test_halving_finds_what_all_pairs_have(beta):
     draw = np.random.default_rng()
-    for n in (1, 2, 7, 60):
+    for n in (1, 2, 7, 60, 150):
         for top in (1, 5, 10**6, 2**58):
             x = draw.integers(0, top, n, endpoint=True)
             for statistic in (Order("1/2", 0, top), Order("1/7", -top, 2 * top, neighbours=REPLACE)):
@@ -165,17 +163,18 @@ def test_halving_finds_what_all_pairs_have(beta):
                 assert size(statistic.smooth(table, beta), beta) == pytest.approx(naive(table, m, m, beta), rel=1e-9)
 
 
-def test_known_values():
-    path = Path("/work/shared/check_values.json")
-    if not path.exists():
-        pytest.skip("the list of known values is not here")
-    known = [each for each in json.loads(path.read_text()) if each["name"].startswith("smooth_sensitivity_median")]
-    assert len(known) == 3
-    for each in known:
-        beta = Fraction(each["inputs"]["beta"])
-        statistic = Order("1/2", *each["inputs"]["domain"], neighbours=REPLACE)
-        fall = statistic.smooth(statistic.read(each["inputs"]["data"]), beta)
-        assert size(fall, beta) == pytest.approx(each["expected"]["smooth"], rel=1e-12)
+@pytest.mark.parametrize(
+    ("x", "beta", "known"),
+    [
+        ([0, 3, 4, 7, 10], "1/10", 7.4081822068171785),
+        ([0, 3, 4, 7, 10], 1, 3.0),
+        ([4, 5, 5, 6, 9], "1/2", 2.4261226388505337),
+    ],
+)
+def test_known_values(x, beta, known):
+    """Found by others, over all tables of five values in 0 .. 10."""
+    statistic = Order("1/2", 0, 10, neighbours=REPLACE)
+    assert size(statistic.smooth(statistic.read(x), Fraction(beta)), Fraction(beta)) == pytest.approx(known, rel=1e-12)
 
 
 @pytest.mark.parametrize("spread", [10**9, 3])
@@ -191,9 +190,9 @@ def test_ties_of_floats_are_decided_exactly():
     with mpmath.workdps(60):
         near = Fraction(int(mpmath.floor(mpmath.log(mpmath.mpf(7) / 3) * 10**30)), 10**30)
     gaps, changes = np.array([3, 7]), np.array([0, 1])
-    assert smooth_bounds._largest(gaps, changes, near) == 1
-    assert smooth_bounds._largest(gaps, changes, near + Fraction(1, 10**30)) == 0
-    assert smooth_bounds._logs(gaps, changes, near)[0] == pytest.approx(smooth_bounds._logs(gaps, changes, near)[1])
+    assert largest(gaps, changes, near) == 1
+    assert largest(gaps, changes, near + Fraction(1, 10**30)) == 0
+    assert near_logs(gaps, changes, near)[0] == pytest.approx(near_logs(gaps, changes, near)[1])
 
 
 def test_steps_cover_the_gap_and_no_more():

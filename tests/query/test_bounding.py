@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value
 
 from noisette.errors import InputError
-from noisette.query import bounding
-from noisette.query.bounding import dense, kept
+from noisette.query.bounding import choice, dense, kept
+from noisette.query.bounding import keys as packed
+from noisette.query.bounding.words import found
 from noisette.query.schema import Limits
 
 KEY = bytes(range(16))
@@ -176,7 +177,7 @@ CUTS = {"high": lambda tag: tag & -(2**62) % 2**64, "low": lambda tag: tag & 3, 
 def weaken(monkeypatch, cut):
     """Leave a few bits of every tag."""
 
-    class Weak(bounding._Tags):
+    class Weak(choice.Tags):
         def groups(self, unit, group):
             return self._cut(super().groups(unit, group))
 
@@ -186,7 +187,7 @@ def weaken(monkeypatch, cut):
         def _cut(self, tags):
             return np.array([cut(int(tag)) for tag in tags], np.uint64)
 
-    monkeypatch.setattr(bounding, "_Tags", Weak)
+    monkeypatch.setattr(choice, "Tags", Weak)
 
 
 def agrees(seed, bounds, cut):
@@ -207,14 +208,14 @@ def test_tied_tags_are_settled(monkeypatch, cut, bounds):
 @pytest.mark.parametrize("bounds", TIED_BOUNDS)
 def test_ties_that_nobody_settles_are_noticed(monkeypatch, bounds):
     weaken(monkeypatch, CUTS["low"])
-    monkeypatch.setattr(bounding._Cut, "in_doubt", lambda *_: np.empty(0, np.intp))
+    monkeypatch.setattr(packed.Cut, "in_doubt", lambda *_: np.empty(0, np.intp))
     assert not agrees(0, bounds, CUTS["low"])
 
 
 @pytest.mark.parametrize("bounds", TIED_BOUNDS)
 def test_a_cut_off_by_one_is_noticed(monkeypatch, bounds):
-    cut = bounding._cut
-    monkeypatch.setattr(bounding, "_cut", lambda items, owners, limit, layout: cut(items, owners, limit + 1, layout))
+    cut = choice.cut
+    monkeypatch.setattr(choice, "cut", lambda items, owners, limit, layout: cut(items, owners, limit + 1, layout))
     assert not agrees(0, bounds, lambda tag: tag)
     with pytest.raises(AssertionError):
         assert_bounded(surviving(crowd(0), KEY, bounds), bounds)
@@ -248,7 +249,7 @@ def test_every_set_of_groups_survives_equally_often(bound, size):
 
 
 def test_a_choice_without_a_key_is_not_uniform(monkeypatch):
-    monkeypatch.setattr(bounding._Tags, "groups", lambda self, unit, group: group.view(np.uint64) << np.uint64(50))
+    monkeypatch.setattr(choice.Tags, "groups", lambda self, unit, group: group.view(np.uint64) << np.uint64(50))
     assert uniformity(choices(KEY, Limits(groups=2)), 2) < ALPHA
 
 
@@ -310,13 +311,30 @@ def test_dense_numbers_are_one_to_one(values):
     assert count <= max(4 * len(values), 0)
 
 
+@given(st.lists(codes, max_size=50), st.integers(0, 60))
+def test_last_bits_that_all_codes_share_do_not_count(values, bits):
+    shifted = np.array([value << bits for value in values if -(2**63) <= value << bits < 2**63], np.int64) | 5 % 2**bits
+    numbers, count = dense(shifted)
+    assert len(set(zip(shifted.tolist(), numbers.tolist(), strict=True))) == len(set(numbers.tolist()))
+    assert len(set(numbers.tolist())) == len(set(shifted.tolist()))
+    assert all(0 <= number < count for number in numbers)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_groups_may_be_narrow(dtype):
+    unit, group, row = columns(crowd(3))
+    limits = Limits(groups=2, rows_per_group=2, rows=3)
+    wide = kept(unit, group=group - 6, rows=row, key=KEY, limits=limits)
+    assert np.array_equal(wide, kept(unit, group=(group - 6).astype(dtype), rows=row, key=KEY, limits=limits))
+
+
 words = st.integers(0, 9) | st.integers(0, 2**64 - 1)
 
 
 @given(st.lists(words, min_size=1, max_size=50), st.lists(words, max_size=50))
 def test_found_is_searchsorted(known, values):
     known, values = np.unique(np.array(known, np.uint64)), np.array(values, np.uint64)
-    assert np.array_equal(bounding._found(known, values), np.searchsorted(known, values))
+    assert np.array_equal(found(known, values), np.searchsorted(known, values))
 
 
 # Input

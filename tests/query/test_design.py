@@ -35,6 +35,7 @@ KNOWN = [
     "SELECT hour, count(*) FROM events GROUP BY hour",
     "SELECT ward, median(age) FROM visits GROUP BY ward",
     "SELECT quantile(cost, 0.9), avg(cost), max(age) FROM visits",
+    "SELECT ward, quantile(age, 0.1), median(age), quantile(age, 0.9), min(age), sum(cost) FROM visits GROUP BY ward",
 ]
 UNKNOWN = [
     "SELECT entered, count(*) FROM visits GROUP BY entered",
@@ -190,6 +191,29 @@ def test_only_keys_are_told_by_the_optimal_rule_and_counts_of_units_by_a_thresho
     assert [type(rule) for rule in designed(UNKNOWN[0], spend=APPROX, schema=schema).keys.values()] == [Threshold]
 
 
+@pytest.mark.parametrize("neighbours", Neighbours, ids=str)
+@pytest.mark.parametrize(("groups", "noise"), [(1, "truncated"), (2, "truncated"), (20, "gaussian")])
+def test_the_noise_of_unknown_keys_has_the_least_product_of_threshold_and_error(groups, noise, neighbours):
+    schema = limited(Limits(groups=groups, rows_per_group=1))
+    (rule,) = designed(UNKNOWN[0], spend=APPROX, neighbours=neighbours, schema=schema).keys.values()
+    promise = rule.guarantee(neighbours=neighbours)
+    assert rule.noise == noise
+    for other in ("geometric", "truncated", "gaussian"):
+        m = Threshold.calibrated(Approx(1, "1e-6", neighbours=neighbours), groups=groups, noise=other)
+        assert rule.threshold**2 * rule.variance() <= m.threshold**2 * m.variance() * (1 + 1e-9)
+    assert promise <= APPROX
+
+
+@pytest.mark.parametrize("neighbours", Neighbours, ids=str)
+def test_only_keys_of_units_in_many_groups_are_told_by_gaussian_noise(neighbours):
+    schema = limited(Limits(groups=20, rows_per_group=1))
+    (rule,) = designed(UNKNOWN[2], spend=APPROX, neighbours=neighbours, schema=schema).keys.values()
+    optimal = Keep.calibrated(Approx(1, "1e-6", neighbours=neighbours), groups=20)
+    assert rule.threshold < optimal.least(0.5)
+    assert rule.chance(optimal.least(0.5)) > 0.5
+    assert rule.guarantee(neighbours=neighbours) <= APPROX
+
+
 def test_a_task_that_only_asks_for_keys_has_all_of_delta():
     design = designed(UNKNOWN[2], spend=APPROX)
     assert design.guarantee <= APPROX
@@ -227,3 +251,22 @@ def test_all_parts_are_recorded():
     for (texts, spend), neighbours in product([(KNOWN[:4], PURE), (UNKNOWN[:2], APPROX)], Neighbours):
         design = designed(*texts, spend=spend, neighbours=neighbours)
         assert len(design.parts(neighbours)) == len(design.noise) + len(design.quantiles) + len(design.keys)
+
+
+def test_quantiles_of_the_same_values_are_one_draw_for_the_error_bar_and_two_for_its_ends():
+    design = designed(KNOWN[10], spend=PURE)
+    parts = design.parts(Neighbours.ADD_REMOVE)
+    assert [part["mechanism"] for part in parts] == ["Geometric", "Quantile", *["Quantiles"] * 3]
+    assert [part["parameters"].get("at") for part in parts[2:]] == [["1/10", "1/2", "9/10"]] * 3
+    assert parts[3]["parameters"]["shift"] == ["-" + shift for shift in parts[4]["parameters"]["shift"]]
+    (noise,) = design.noise.values()
+    (alone,) = designed("SELECT ward, sum(cost) FROM visits GROUP BY ward", spend=PURE).noise.values()
+    assert noise.scale == 5 * alone.scale  # three quantiles have three parts, the minimum and the sum one each
+
+
+def test_quantiles_of_several_questions_are_drawn_together():
+    texts = [f"SELECT quantile(age, {q}) FROM visits" for q in (0.9, 0.1, 0.5)]
+    assert len(designed(*texts, spend=PURE).quantiles) == 1
+    assert len(designed(*texts[:2], spend=PURE).quantiles) == 2
+    rows = "SELECT quantile(age, 0.3) FROM visits WHERE smoker"
+    assert len(designed(*texts, rows, spend=PURE).quantiles) == 2

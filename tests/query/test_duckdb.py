@@ -20,7 +20,8 @@ from noisette.query.measure import Measure, Request
 from noisette.query.plan import Aggregate, Join, PerUnit, Scan, Select, Where
 from noisette.query.prepare import prepare
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.sources import survivors
+from noisette.query.sources import duckdb as duckdb_source
+from noisette.query.sources import gathering, survivors
 from noisette.query.sources.duckdb import DuckDB
 from noisette.query.sql import parse
 from noisette.query.syntax import number
@@ -379,6 +380,106 @@ def test_a_kept_table_grows_by_the_columns_of_new_questions():
     full = answer(source, PEOPLE, (ward,), (("a", "b"),), many, limits)[1]
     assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[5]]
     assert len(source._shelf) == 1
+
+
+def counting(monkeypatch):
+    """The calls of the choice from now on."""
+    calls, choose = [], duckdb_source.survivors
+    monkeypatch.setattr(duckdb_source, "survivors", lambda *a, **k: calls.append(1) or choose(*a, **k))
+    return calls
+
+
+def test_another_number_of_the_kept_rows_needs_no_second_choice(monkeypatch):
+    calls = counting(monkeypatch)
+    for first in MEASURES[:1], MEASURES[5:6], MEASURES[6:7]:
+        source, limits = source_of(crowd(500)), Limits(groups=2, rows_per_group=1)
+        calls.clear()
+        for measures in (first, MEASURES[5:7], MEASURES[7:9], MEASURES[2:3], MEASURES[:2]):
+            answer(source, PEOPLE, (ward,), (("a", "b"),), measures, limits)
+        assert len(calls) == 1
+        answer(source, PEOPLE, (ward,), (("a", "b"),), (Measure("count", well),), limits)
+        assert len(calls) == 2  # nobody could know that this column would be asked for
+
+
+def survivors_agree(limits):
+    """Whether each number, asked in any order, alone or with others, is of the same rows."""
+    rows, grouping = crowd(2000), ((ward,), (("a", "b"),))
+    asked = MEASURES[0], MEASURES[5], MEASURES[6], MEASURES[7]
+    together = answer(source_of(rows), PEOPLE, *grouping, asked, limits)[1]
+    source = source_of(rows)
+    in_turn = [answer(source, PEOPLE, *grouping, (m,), limits)[1][0] for m in reversed(asked)][::-1]
+    alone = [answer(source_of(rows), PEOPLE, *grouping, (m,), limits)[1][0] for m in asked]
+    return together == in_turn == alone
+
+
+SHARED = [Limits(rows=7), Limits(groups=1, rows_per_group=2), Limits(rows=9, groups=2, rows_per_group=5)]
+
+
+@pytest.mark.parametrize("limits", SHARED)
+def test_all_questions_are_about_the_same_rows(limits):
+    assert survivors_agree(limits)
+
+
+@pytest.mark.parametrize("limits", SHARED)
+def test_rows_chosen_by_what_is_asked_alone_are_noticed(limits, monkeypatch):
+    every = duckdb_source.telling
+    monkeypatch.setattr(
+        duckdb_source, "telling", lambda r, asked, s: tuple(name for name in every(r, asked, s) if name in asked)
+    )
+    assert not survivors_agree(limits)
+
+
+@pytest.mark.parametrize("table", [PEOPLE, NUMBERED])
+def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch):
+    rows, limits = [(f"p{row[0]}{i % 97}", *row[1:]) for i, row in enumerate(crowd(9000))], Limits(rows=5, groups=2)
+    data = table_of(rows).set_column(5, "number", pyarrow.array([hash(row[0]) for row in rows]))
+    grouping, answers = ((age,), (tuple(range(10)),)), []
+    for size in (gathering.BATCH, 2048):
+        monkeypatch.setattr(survivors, "BATCH", size)
+        parts = []
+        divided = gathering._divided
+        monkeypatch.setattr(gathering, "_divided", lambda n, k, f=divided, p=parts: p.append(k) or f(n, k))
+        answers.append(answer(DuckDB({"t": data}), table, *grouping, limits=limits))
+        assert set(parts) == ({1} if size > 9000 else {16})
+    assert answers[0] == answers[1]
+
+
+def test_kept_columns_of_all_types_are_those_of_the_table():
+    import datetime
+
+    day, instant = datetime.date(2024, 2, 29), datetime.datetime(1969, 12, 31, 23, 59, 59, 999999)
+    stored = {
+        "unit": [1, 1, 2, 2, 3, 3],
+        "day": [day, day, None, datetime.date(1960, 1, 1), day, None],
+        "at": [instant, None, instant, instant, datetime.datetime(2300, 1, 1), None],
+        "well": [True, False, None, True, True, None],
+        "note": ["x", None, "x", "y", "", "x"],
+        "small": [-128, 127, None, 0, 5, 5],
+        "large": [2**40, -(2**40), None, 0, 5, 5],
+    }
+    bound = {"small": Fraction(127), "large": Fraction(2**40)}
+    kinds = {"day": "date", "at": "timestamp", "well": "boolean", "note": "text"}
+    columns = [Column(name, Kind(kind)) for name, kind in kinds.items()]
+    columns += [Column(name, Kind("integer", -most - 1, most)) for name, most in bound.items()]
+    source = DuckDB({"t": pyarrow.table(stored)})
+    names = [*kinds, *bound]
+    measures = [Measure(what, Name(f"t.{name}")) for name in names for what in ("count", "distinct")]
+    measures += [
+        Measure("sum", Name(f"t.{name}"), Fraction(1), -int(most) - 1, int(most)) for name, most in bound.items()
+    ]
+    found = []
+    for limits in (None, MANY):
+        table = Table("t", tuple(columns), unit=None if limits is None else "unit")
+        request = Request(Scan("t", "t"), (), (), tuple(measures), limits)
+        found.append([m.tolist() for m in source.compute(request, {"t": table}, SECRET).measures])
+    assert found[0] == found[1]
+
+
+def test_a_question_that_is_written_once_is_written_again_for_other_domains():
+    source, keys = source_of(crowd(300)), (ward,)
+    for domains in (("a", "b"),), (("b", "a"),), (("c",),), (("a", "b"),):
+        expected = answer(source_of(crowd(300)), ROWS, keys, domains, MEASURES[:1])
+        assert answer(source, ROWS, keys, domains, MEASURES[:1]) == expected
 
 
 def test_a_changed_declaration_does_not_use_an_old_table():

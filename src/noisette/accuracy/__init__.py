@@ -13,16 +13,19 @@ from noisette.accuracy.error import (
     largest_error,
 )
 from noisette.accuracy.inverse import epsilon_for, rho_for
+from noisette.accuracy.medians import Medians, compare_medians
 from noisette.accuracy.people import People, people_bound, people_for, people_table
 
 __all__ = [
     "Comparison",
     "ErrorLaw",
+    "Medians",
     "People",
     "Row",
     "chance_above",
     "clamping_bias",
     "compare",
+    "compare_medians",
     "epsilon_for",
     "error_law",
     "expected_error",

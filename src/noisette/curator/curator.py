@@ -10,6 +10,7 @@ from noisette.curator.explanation import Explanation, cheapest
 from noisette.curator.keeping import key_of, paid
 from noisette.curator.ledger import Ledger, Memory
 from noisette.curator.policy import Policy
+from noisette.curator.stream import Watch, begun, watching
 from noisette.errors import InputError, NoisetteError
 from noisette.exact.number import Number, fraction
 from noisette.exact.random import SYSTEM
@@ -22,6 +23,7 @@ from noisette.query.question import Offer, Queries, Question
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.query.sql import parse
+from noisette.questions.above import BEGIN, Above, Exactly, Watching
 from noisette.releases import Release
 
 __all__ = ["Curator", "new_secret"]
@@ -81,6 +83,8 @@ class Curator:
     def ask(self, question: Any, *, spend: Spend, level: float = 0.95) -> Any:
         """Answer a question, or several that are planned together, for what is to be spent."""
         _level(level)
+        if isinstance(question, Above):
+            raise InputError(BEGIN)
         promise = self._promise(spend)
         offer = self._offer(question, promise, level)
         drawn = self._drawn(offer, promise)
@@ -114,6 +118,17 @@ class Curator:
             return self._explained(question, promise, level, sizes).error
 
         return self._explained(question, cheapest(width, error, share), level, sizes)
+
+    def stream(self, above: Above, *, spend: Spend) -> Watch:
+        """Begin a stream of questions against a threshold, or go on with it: all of it is charged, once."""
+        promise = self._promise(spend)
+        offer = watching(above).offer(self._schema, promise, self.policy.neighbours, 0.95)
+        key = self._key(offer, promise)
+        with self._lock:
+            if key not in self._kept:
+                line = begun(self.ledger, offer, key, self._secret, analyst=self.analyst)
+                self._kept[key] = Watch(offer, line, self._exactly, self._draw)
+            return self._kept[key]  # type: ignore[no-any-return]
 
     def bounds(self, column: str, *, spend: Spend) -> tuple[Fraction, Fraction]:
         """Buy the bounds of a column whose policy says bounds = "private"; later questions use them."""
@@ -163,17 +178,25 @@ class Curator:
             return question.query
         if isinstance(question, Query):
             return question
-        raise InputError("Questions that are asked together must be SQL or made with a table's methods.")
+        raise InputError(
+            "Questions that are asked together, or of a stream, must be SQL or made with a table's methods."
+        )
 
     def _drawn(self, offer: Offer, spend: Promise) -> Any:
         """What was drawn for the same question and spend before, or else: charge, then draw."""
-        key = key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
+        key = self._key(offer, spend)
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = paid(self.ledger, offer, key, self._draw, analyst=self.analyst)
             return self._kept[key]
 
-    def _draw(self, offer: Offer) -> Any:
+    def _key(self, offer: Offer, spend: Promise) -> str:
+        return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
+
+    def _exactly(self, offer: Watching, question: Any) -> Exactly:
+        return offer.exactly(self._query(question), self._schema)
+
+    def _draw(self, offer: Any) -> Any:
         """Draw; an error that is not ours may quote data, so it ends here, with its own words."""
         try:
             return offer.draw(self._source, self._schema, self._secret)

@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from noisette.mechanisms.gap_max import GapMax
     from noisette.mechanisms.grid import Grid
     from noisette.mechanisms.interval_choice import Pieces
+    from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
     from noisette.mechanisms.joint_top import JointTop
     from noisette.mechanisms.nearest import NearestPlace, NearestRadius, nearest_of
     from noisette.mechanisms.noisy_max import NoisyMax, NoisyMaxGap
     from noisette.mechanisms.point_function import PointFunction
     from noisette.mechanisms.propose_test_release import ProposeTestRelease
     from noisette.mechanisms.quantiles import Quantiles
+    from noisette.mechanisms.smooth import Smooth
+    from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
     from noisette.mechanisms.sparse import AboveThreshold, NumericSparse, Sparse
     from noisette.mechanisms.sparse_exponential import SparseExponential
     from noisette.mechanisms.sparse_vector import SparseVector
@@ -56,6 +59,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Grid",
+    "InverseSensitivity",
     "JointTop",
     "KNorm",
     "Keep",
@@ -66,6 +70,7 @@ __all__ = [
     "NoisyMax",
     "NoisyMaxGap",
     "NumericSparse",
+    "Order",
     "PermuteAndFlip",
     "Pieces",
     "PointFunction",
@@ -74,6 +79,7 @@ __all__ = [
     "Quantile",
     "Quantiles",
     "RandomizedResponse",
+    "Smooth",
     "Sparse",
     "SparseExponential",
     "SparseVector",
@@ -85,6 +91,8 @@ __all__ = [
     "Staircase",
     "Threshold",
     "Top",
+    "Triangles",
+    "Trimmed",
     "TruncatedGeometric",
     "UnboundedQuantile",
     "calibrate",
@@ -99,7 +107,12 @@ _LATE = {
     "GapMax": "gap_max",
     "Grid": "grid",
     "Pieces": "interval_choice",
+    "InverseSensitivity": "inverse_sensitivity",
     "JointTop": "joint_top",
+    "Order": "smooth_bounds",
+    "Smooth": "smooth",
+    "Triangles": "smooth_bounds",
+    "Trimmed": "smooth_bounds",
     "NearestPlace": "nearest",
     "NearestRadius": "nearest",
     "nearest_of": "nearest",

@@ -68,9 +68,9 @@ class Side:
     low: Fraction
     high: Fraction
 
-    def target(self, q: Fraction) -> Fraction:
-        """T."""
-        return self.low + q * (self.high - self.low)
+    def target(self, q: Fraction, move: Fraction = Fraction(0)) -> Fraction:
+        """T; beyond an end it is as good as there, since all distances are longer by the same."""
+        return min(max(self.low + q * (self.high - self.low) + move, self.low), self.high)
 
     def cells(self, ties: int) -> slice:
         """Those that it has places of."""
@@ -113,9 +113,9 @@ class Cells:
         return found
 
 
-def choose_cell(spread: Spread, side: Side, q: Fraction, rate: Fraction, rng: Random) -> int:
+def choose_cell(spread: Spread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
     """Draw a cell of a side."""
-    cells = Cells(spread, side, side.target(q))
+    cells = Cells(spread, side, target)
     near = cells.depths()
     least = cells.depth(int(np.argmin(near)))
     chosen = choice.choose((near - near.min()) * float(rate), lambda i: exp_real(rate * (cells.depth(i) - least)), rng)
@@ -215,9 +215,9 @@ class _Runs:
         return bounds
 
 
-def choose_place(spread: Spread, side: Side, q: Fraction, rate: Fraction, rng: Random) -> int:
+def choose_place(spread: Spread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
     """Draw a place of a side."""
-    target, cells = side.target(q), side.cells(spread.ties)
+    cells = side.cells(spread.ties)
     passed = int(np.searchsorted(spread.upto[cells], math.floor(target), side="right"))
     runs = _Runs(spread, side, target, cells.start, min(cells.start + passed, cells.stop - 1), cells.stop - 1)
     near, unit = runs.exponents(rate)

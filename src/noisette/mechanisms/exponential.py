@@ -290,7 +290,7 @@ def _proportions(measure: Sequence[Number], count: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8)
 def _logs(measure: tuple[int, ...]) -> NDArray[np.float64]:
-    return np.log(np.array(measure, float))
+    return np.asarray(np.log(np.array(measure, float)))
 
 
 def _first(holds: Callable[[int], bool], most: int) -> int:

@@ -16,6 +16,10 @@ that part loses at most weight epsilon/levels, a level epsilon/levels, whatever 
 and no less for some tables. The losses of a level lie within a range of epsilon/levels, so it is
 epsilon^2/(8 levels)-zCDP as well.   [Dong-Durfee-Rogers 2020, Cesar-Rogers 2021]
 
+With a `shift` for each quantile its target is q n + shift: T moves by that, less what the ends of the part have moved,
+a public number. It may lie beyond an end, and distances still move by at most the weight (within 2 of it if q is 0 or
+1, unless that end is the one). The ends of error bars are drawn so.
+
 So ties do no harm: a cell that holds several quantiles is split within, at one of `ties` places. What is released does
 not decrease, because parts keep the place they were split at. Proofs, also of `interval`: docs/proofs/quantiles.md
 
@@ -59,10 +63,14 @@ _BEHIND = 20  # ranks times g, all levels together
 
 @dataclass(frozen=True)
 class _Part:
-    """The quantile `which` that splits a part, relative to it, and what is left to find on either side."""
+    """The quantile `which` that splits a part, relative to it, and what is left to find on either side.
+
+    Its target lies `move` ranks off.
+    """
 
     which: int
     q: Fraction
+    move: Fraction
     below: "_Part | None"
     above: "_Part | None"
 
@@ -73,18 +81,21 @@ class _Part:
     @cached_property
     def range(self) -> Fraction:
         """Within which a record moves the distances."""
-        return Fraction(1) if self.q in (0, 1) else 2 * max(self.q, 1 - self.q)
+        at_an_end = (self.q == 0 and self.move <= 0) or (self.q == 1 and self.move >= 0)
+        return Fraction(1) if at_an_end else 2 * max(self.q, 1 - self.q)
 
 
 @lru_cache(maxsize=256)
-def _parts(at: tuple[Fraction, ...], first: int, end: int, low: Fraction, high: Fraction) -> _Part | None:
-    """The parts for the quantiles first .. end-1, where low and high are those at the part's ends."""
+def _parts(at: tuple[Fraction, ...], shift: tuple[Fraction, ...], first: int, end: int) -> _Part | None:
+    """The parts for the quantiles first .. end-1; those before and after them are at the part's ends."""
     if first == end:
         return None
+    low, s_low = (at[first - 1], shift[first - 1]) if first else (Fraction(0), Fraction(0))
+    high, s_high = (at[end], shift[end]) if end < len(at) else (Fraction(1), Fraction(0))
     middle = (first + end - 1) // 2
-    q = at[middle]
-    below, above = _parts(at, first, middle, low, q), _parts(at, middle + 1, end, q, high)
-    return _Part(middle, (q - low) / (high - low), below, above)
+    q = (at[middle] - low) / (high - low)
+    below, above = _parts(at, shift, first, middle), _parts(at, shift, middle + 1, end)
+    return _Part(middle, q, shift[middle] - (1 - q) * s_low - q * s_high, below, above)
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,8 @@ class Quantiles:
     """The cells of the quantiles `at`, ascending, given how many values each cell has.
 
     `epsilon` is what a record is worth that is added or removed. Cells with up to `ties` records are split to within
-    half a record; with more of them privacy is the same, and quantiles may lie by more ranks apart.
+    half a record; with more of them privacy is the same, and quantiles may lie by more ranks apart. With a `shift`, for
+    all or for each, the ranks q n + shift are aimed at.
 
     >>> from noisette import Neighbours, sensitivity
     >>> m, counts = Quantiles(2, at=("1/4", "1/2", "3/4"), cells=8), [0, 500, 900, 4000, 1200, 300, 0, 100]
@@ -106,13 +118,23 @@ class Quantiles:
     at: tuple[Fraction, ...]
     cells: int
     ties: int
+    shift: tuple[Fraction, ...]
     norm: ClassVar[float] = 1
 
-    def __init__(self, epsilon: Number, *, at: Iterable[Number] = DECILES, cells: int, ties: int = 2**20) -> None:
+    def __init__(
+        self,
+        epsilon: Number,
+        *,
+        at: Iterable[Number] = DECILES,
+        cells: int,
+        ties: int = 2**20,
+        shift: Number | Iterable[Number] = 0,
+    ) -> None:
         object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000))
         object.__setattr__(self, "at", _ascending(at))
         object.__setattr__(self, "cells", whole(cells, "cells", least=2))
         object.__setattr__(self, "ties", whole(ties, "ties"))
+        object.__setattr__(self, "shift", _shifts(shift, len(self.at)))
         if self.cells > choice.LARGEST // 2:
             raise InputError(f"cells must be at most {choice.LARGEST // 2:,}: choose a coarser grid.")
         if self.ties > 2**40:
@@ -127,14 +149,15 @@ class Quantiles:
         at: Iterable[Number] = DECILES,
         cells: int,
         ties: int = 2**20,
+        shift: Number | Iterable[Number] = 0,
     ) -> "Quantiles":
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
         agreed(guarantee, sensitivity)
-        records, one = read_sensitivity(sensitivity, 1), cls(1, at=at, cells=cells, ties=ties)
+        records, one = read_sensitivity(sensitivity, 1), cls(1, at=at, cells=cells, ties=ties, shift=shift)
         epsilon = pure_epsilon(guarantee)
         if isinstance(guarantee, ZCDP):
             epsilon = sqrt_down(8 * one.levels * guarantee.rho)
-        return cls(epsilon / records, at=one.at, cells=cells, ties=ties)
+        return cls(epsilon / records, at=one.at, cells=cells, ties=ties, shift=one.shift)
 
     # What it promises
 
@@ -156,7 +179,7 @@ class Quantiles:
 
     @property
     def _root(self) -> _Part:
-        root = _parts(self.at, 0, len(self.at), Fraction(0), Fraction(1))
+        root = _parts(self.at, self.shift, 0, len(self.at))
         assert root is not None
         return root
 
@@ -175,10 +198,11 @@ class Quantiles:
         left = [(self._root, spread.line)]
         while left:
             part, side = left.pop()
+            target = side.target(part.q, part.move)
             if part.last:
-                found[part.which] = choose_cell(spread, side, part.q, self._rate(part), rng)
+                found[part.which] = choose_cell(spread, side, target, self._rate(part), rng)
                 continue
-            place = choose_place(spread, side, part.q, self._rate(part), rng)
+            place = choose_place(spread, side, target, self._rate(part), rng)
             found[part.which] = place // self.ties
             halves = zip((part.below, part.above), side.split(place, spread.mass(place)), strict=True)
             left += [(half, its) for half, its in halves if half]
@@ -187,10 +211,26 @@ class Quantiles:
     # What to expect
 
     def error(self, y: Sequence[int], x: Any) -> float:
-        """Return the largest rank error: how far q n is from the ranks of the cell released for it."""
+        """Return the largest rank error: how far q n + shift is from the ranks of the cell released for it."""
         upto = [0, *np.cumsum(np.asarray(x, dtype=np.int64)).tolist()]
-        ranks = [(q, upto[cell], upto[cell + 1]) for q, cell in zip(self.at, y, strict=True)]
-        return max(float(max(low - q * upto[-1], q * upto[-1] - high, 0)) for q, low, high in ranks)
+        targets = [q * upto[-1] + shift for q, shift in zip(self.at, self.shift, strict=True)]
+        return max(float(max(upto[i] - t, t - upto[i + 1], 0)) for t, i in zip(targets, y, strict=True))
+
+    def scales(self) -> NDArray[np.float64]:
+        """Return in row j of which scales the independent Laplace noises are that quantile j's rank errs by in sum.
+
+        It is so where values lie evenly around: a part errs with scale 1/g, and the parts below it inherit that.
+        """
+        found, none = np.zeros((len(self.at), len(self.at))), np.zeros(len(self.at))
+        left: list[tuple[_Part | None, NDArray[np.float64], NDArray[np.float64]]] = [(self._root, none, none)]
+        while left:
+            part, low, high = left.pop()
+            if part:
+                own = found[part.which]
+                own += float(1 - part.q) * low + float(part.q) * high
+                own[part.which] = 1 / float(self._rate(part))
+                left += [(part.below, low, own), (part.above, own, high)]
+        return found
 
     def interval(self, level: float = 0.95) -> float:
         """Return a t, rounded up, with P(error <= t) >= level for every table of at most `ties` records in a cell.
@@ -207,7 +247,7 @@ class Quantiles:
             return Fraction(0)
         others, room = (self.cells - 1, 0) if part.last else (self.cells * self.ties, Fraction(1, 2))
         odds = max(Fraction(1), others * (1 - miss) / miss)
-        own = room + Fraction(ln_bounds(odds, _BITS)[1], 1 << _BITS) / self._rate(part)
+        own = abs(part.move) + room + Fraction(ln_bounds(odds, _BITS)[1], 1 << _BITS) / self._rate(part)
         return own + max(self._worst(part.below, miss), self._worst(part.above, miss))
 
     # For audits
@@ -226,14 +266,14 @@ class Quantiles:
     def _of_part(self, part: _Part | None, spread: Spread, side: Side) -> dict[tuple[int, ...], float]:
         if part is None:
             return {(): 1.0}
-        q, rate = part.q, float(self._rate(part))
+        target, rate = side.target(part.q, part.move), float(self._rate(part))
         if part.last:
-            cells = Cells(spread, side, side.target(q))
+            cells = Cells(spread, side, target)
             chances = _chances(cells.depths() * rate)
             return {(cells.first + i,): p for i, p in enumerate(chances.tolist())}
         law: dict[tuple[int, ...], float] = defaultdict(float)
         masses = [spread.mass(place) for place in range(side.first, side.last + 1)]
-        chances = _chances(np.array([float(abs(mass - side.target(q))) for mass in masses]) * rate)
+        chances = _chances(np.array([float(abs(mass - target)) for mass in masses]) * rate)
         for place, (mass, p) in enumerate(zip(masses, chances.tolist(), strict=True), start=side.first):
             below, above = side.split(place, mass)
             highs = self._of_part(part.above, spread, above).items()
@@ -265,7 +305,12 @@ class Quantiles:
 
     @property
     def tightness(self) -> float:
-        """How much of epsilon the pairs lose: on the last level all but what few empty cells leave, else 0.8."""
+        """How much of epsilon the pairs lose: on the last level all but what few empty cells leave, else 0.8.
+
+        With a shift the targets lie elsewhere, and nothing is claimed.
+        """
+        if any(self.shift):
+            return 0.0
         return max(self._reached(self._path(up=True)), self._reached([1 - q for q in self._path(up=False)]))
 
     def _reached(self, path: list[Fraction]) -> float:
@@ -319,6 +364,13 @@ def _ascending(at: Iterable[Number]) -> tuple[Fraction, ...]:
     if any(a >= b for a, b in pairwise(quantiles)):
         raise InputError("at must have quantiles in ascending order, each of them once.")
     return quantiles
+
+
+def _shifts(shift: Number | Iterable[Number], size: int) -> tuple[Fraction, ...]:
+    each = [shift] * size if isinstance(shift, str) or not isinstance(shift, Iterable) else list(shift)
+    if len(each) != size:
+        raise InputError("shift must be one number, or one for each quantile.")
+    return tuple(fraction(ranks, "shift") for ranks in each)
 
 
 def _chances(exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,11 +14,13 @@ __all__ = ["all_but", "moved", "read_promise", "share"]
 _PLACES = 160  # of deltas that are not exact
 
 
-def moved(distance: Distance, groups: int, neighbours: Neighbours) -> Sensitivity:
-    """Return how far so many units, in up to `groups` groups each, move the counts of units.
+def moved(distance: Distance, groups: int, neighbours: Neighbours, weight: int = 1) -> Sensitivity:
+    """Return how far so many units, in up to `groups` groups each, move the counts; each of them by up to `weight`.
 
     >>> moved(1, 3, Neighbours.REPLACE)
     Sensitivity(l1='6', l2_squared='6', linf='1', l0=6, neighbours=REPLACE)
+    >>> moved(1, 3, Neighbours.ADD_REMOVE, weight=5)
+    Sensitivity(l1='15', l2_squared='75', linf='5', l0=3, neighbours=ADD_REMOVE)
     """
     if isinstance(distance, Sensitivity):
         return distance
@@ -28,8 +30,8 @@ def moved(distance: Distance, groups: int, neighbours: Neighbours) -> Sensitivit
     if not isinstance(neighbours, Neighbours):
         raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
     units, keys = int(number), groups * (2 if neighbours is Neighbours.REPLACE else 1)
-    steps = units * keys
-    return Sensitivity(steps, units * steps, units, steps, neighbours=neighbours)
+    steps, most = units * keys, units * weight
+    return Sensitivity(weight * steps, weight * most * steps, most, steps, neighbours=neighbours)
 
 
 def read_promise(guarantee: Promise) -> Approx:

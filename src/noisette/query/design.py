@@ -1,7 +1,8 @@
 """Which noise each measure gets, so that all of them together keep a promise.
 
 Every measure, every quantile and the choice of unknown keys is one part, and parts share the promise evenly, which
-makes the product of their errors least. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
+makes the product of their errors least. Quantiles of the same values that are drawn together err inversely to all of
+their parts, so they keep these. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
 less: the one grows with how many numbers a unit can move, the other with the root of that, but it needs a delta.
 
 Unknown keys take their part of epsilon and half of delta; by basic composition the rest is for the numbers.
@@ -22,12 +23,13 @@ from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared, members
-from noisette.query.ranks import Ranks, ranks
+from noisette.query.ranks import Ranks, RanksTogether, ranked
 
 __all__ = ["Design", "Task", "design", "recorded", "tasks_of"]
 
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
+Ranking: TypeAlias = Mapping[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RanksTogether]  # and which quantiles
 
 
 @dataclass(frozen=True)
@@ -68,24 +70,29 @@ def _merged(a: Task, b: Task) -> Task:
 class Design:
     """The mechanisms of every part and the guarantee of them all.
 
-    `noise` of each measure · `quantiles` of each histogram · `keys`: which unknown keys are told · `why` this noise.
+    `noise` of each measure · `quantiles` of each histogram, one or several together · `keys`: which unknown keys are
+    told · `why` this noise.
     """
 
     tasks: tuple[Task, ...]
     noise: Mapping[Place, Noisy]
-    quantiles: Mapping[tuple[int, Measure, Fraction], Ranks]
+    quantiles: Ranking
     keys: Mapping[int, Keep | Threshold]
     guarantee: Guarantee
     why: str
+
+    def ranked(self, index: int, measure: Measure, at: Fraction) -> Ranks | RanksTogether:
+        """What a quantile is drawn by."""
+        return next(one for (i, m, each), one in self.quantiles.items() if (i, m) == (index, measure) and at in each)
 
     def parts(self, neighbours: Neighbours) -> list[dict[str, Any]]:
         """The mechanisms with what they are applied to, for the record."""
         found = []
         for (i, measure), mechanism in self.noise.items():
             found.append(recorded(mechanism, measure, _reach(self.tasks, i, measure, neighbours)))
-        for (i, measure, _), ranked in self.quantiles.items():
+        for (i, measure, _), one in self.quantiles.items():
             reach = _reach(self.tasks, i, measure, neighbours)
-            found.extend(recorded(mechanism, measure, reach) for mechanism in ranked.mechanisms)
+            found.extend(recorded(mechanism, measure, reach) for mechanism in one.mechanisms)
         for i, rule in self.keys.items():
             members = self.tasks[i].members
             assert members is not None
@@ -117,21 +124,23 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
     opened = [i for i, task in enumerate(tasks) if task.members]
     places = [(i, m) for i, task in enumerate(tasks) for m in task.noised]
-    asked = [(i, m, at) for i, task in enumerate(tasks) for m, at in task.quantiles]
-    parts = len(opened) + len(places) + len(asked)
+    asked = sum(len(task.quantiles) for task in tasks)
+    parts = len(opened) + len(places) + asked
     keys = _keys(tasks, opened, spend, parts, neighbours)
     rest = _rest(spend, len(opened), parts)
-    share = _part(rest, 1 if asked else 0, len(places) + len(asked))
-    reached = {(i, m, at): _reach(tasks, i, m, neighbours) for i, m, at in asked}
-    ranked = {(i, m, at): ranks(m, at, share, reach, level) for (i, m, at), reach in reached.items()}
-    noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + len(asked)), neighbours)
+    quantiles = _quantiles(tasks, _part(rest, 1 if asked else 0, len(places) + asked), neighbours, level)
+    noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + asked), neighbours)
     costs = [
         *(keys[i].guarantee(neighbours=neighbours) for i in opened),
         *(mechanism.guarantee(_reach(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
-        *(one.guarantee(reached[place]) for place in asked for one in ranked[place].mechanisms),
+        *(
+            mechanism.guarantee(_reach(tasks, i, m, neighbours))
+            for (i, m, _), one in quantiles.items()
+            for mechanism in one.mechanisms
+        ),
     ]
     total = reduce(add, costs).under(neighbours)
-    return Design(tuple(tasks), noise, ranked, keys, total, why)
+    return Design(tuple(tasks), noise, quantiles, keys, total, why)
 
 
 def _reach(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
@@ -179,17 +188,32 @@ def _keys(
 
 
 def _opening(task: Task, promise: Approx) -> Keep | Threshold:
-    """Only the keys: the optimal rule. With the number of units: noise and a threshold, which tell it as well."""
+    """Only the keys: the rule that keeps half of the smallest groups, optimal for each key by itself.
+
+    With the number of units: noise and a threshold, which tell it as well, by the product of threshold and error. What
+    a unit does in many groups Gaussian noise hides best; otherwise no other noise beats the truncated one.
+    """
     groups = task.part.groups
+    gaussian = Threshold.calibrated(promise, groups=groups, noise="gaussian")
     if task.members not in task.asked:
-        return Keep.calibrated(promise, groups=groups)
-    return min(
-        (Threshold.calibrated(promise, groups=groups, noise=n) for n in ("geometric", "gaussian")), key=_variance
-    )
+        keep = Keep.calibrated(promise, groups=groups)
+        return keep if keep.least(0.5) <= gaussian.threshold else gaussian
+    truncated = Threshold.calibrated(promise, groups=groups, noise="truncated")
+    return min(truncated, gaussian, key=lambda m: m.threshold * math.sqrt(m.variance()))
 
 
-def _variance(mechanism: Threshold) -> float:
-    return mechanism.variance()
+# Quantiles
+
+
+def _quantiles(tasks: Sequence[Task], share: Promise | None, neighbours: Neighbours, level: float) -> Ranking:
+    """What each quantile is drawn by; the share is that of one."""
+    found: dict[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RanksTogether] = {}
+    for i, task in enumerate(tasks):
+        for measure in dict.fromkeys(m for m, _ in task.quantiles):
+            assert share is not None
+            at, reach = [q for m, q in task.quantiles if m == measure], _reach(tasks, i, measure, neighbours)
+            found |= {(i, measure, one.at): one for one in ranked(measure, at, share, reach, level)}
+    return found
 
 
 # Noise

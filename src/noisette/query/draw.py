@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +12,12 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Keep
 from noisette.query.design import Design, Task
 from noisette.query.measure import Exact, Measure
+from noisette.query.ranks import Ends
 
 if TYPE_CHECKING:
     import pyarrow
 
 __all__ = ["Noised", "draw"]
-
-Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""A quantile of each group, and the ends of its error bar."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,19 @@ def draw(design: Design, index: int, exact: Exact, rng: Random = SYSTEM) -> Nois
         told = {measure: numbers[kept] for measure, numbers in told.items()}
     size = len(next(iter(values.values())))
     noised = {m: _noised(design.noise[index, m], values[m], m, rng) for m in task.noised}
-    ranks = {(m, at): design.quantiles[index, m, at].draw(values[m], m, rng) for m, at in task.quantiles}
-    return Noised(keys, size, noised | told, ranks)
+    return Noised(keys, size, noised | told, _quantiles(design, index, values, rng))
+
+
+def _quantiles(
+    design: Design, index: int, values: Mapping[Measure, NDArray[np.int64]], rng: Random
+) -> dict[tuple[Measure, Fraction], Ends]:
+    """Those of each histogram, in turn: what is drawn has one row for each of them."""
+    found: dict[tuple[Measure, Fraction], Ends] = {}
+    for (i, measure, at), one in design.quantiles.items():
+        if i == index:
+            rows = zip(*map(np.atleast_2d, one.draw(values[measure], measure, rng)), strict=True)
+            found |= {(measure, q): ends for q, ends in zip(at, rows, strict=True)}
+    return found
 
 
 def _mask(kept: NDArray[np.bool_]) -> Any:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pyarrow
@@ -119,7 +120,7 @@ class _Forecast:
         for aggregate in aggregates:
             for measure in measures_of(aggregate, self.prepared.shape, self.prepared.part):
                 if aggregate.at is not None:
-                    yield "exponential mechanism on ranks"
+                    yield self.design.ranked(self.place, measure, aggregate.at).said
                 elif measure == task.members:
                     yield _described(self.design.keys[self.place], measure)
                 else:
@@ -132,13 +133,14 @@ class _Forecast:
             most, total = (f"{float(size * unit):.6g}" for size in (reach.linf, reach.l1))
             yield f"{_NAMES[measure.what]}: {most} in one group, {total} in all"
 
+    def _quantiles(self, aggregates: tuple[Aggregate, ...]) -> Iterator[tuple[Measure, Fraction]]:
+        for aggregate in aggregates:
+            if aggregate.at is not None:
+                yield measures_of(aggregate, self.prepared.shape, self.prepared.part)[0], aggregate.at
+
     def _ranks(self, aggregates: tuple[Aggregate, ...]) -> float | None:
-        errors = [
-            self.design.quantiles[self.place, measure, aggregate.at].rank_error(self.level)
-            for aggregate in aggregates
-            if aggregate.at is not None
-            for measure in measures_of(aggregate, self.prepared.shape, self.prepared.part)
-        ]
+        asked = self._quantiles(aggregates)
+        errors = (self.design.ranked(self.place, m, at).rank_error(self.level, at) for m, at in asked)
         return max(errors, default=None)
 
     def _assumptions(self, aggregates: tuple[Aggregate, ...]) -> str:
@@ -147,10 +149,11 @@ class _Forecast:
         notes = [
             f"values beyond [{float(m.low * m.grid):.6g}, {float(m.high * m.grid):.6g}] are clamped" for m in clamped
         ]
+        notes += [self.design.ranked(self.place, m, at).assumed for m, at in self._quantiles(aggregates)]
         if limits is not None:
             groups = f" in at most {part.groups} groups" if self.prepared.keys else ""
             notes.append(f"at most {part.total} rows of one {self.prepared.shape.unit}{groups} are counted")
-        return "; ".join(dict.fromkeys(notes))
+        return "; ".join(dict.fromkeys(filter(None, notes)))
 
 
 _NAMES = {

@@ -18,7 +18,7 @@ from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
 from noisette.query.frame import Frame, frame
 from noisette.query.measure import Measure, sensitivity
-from noisette.query.plan import Query
+from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
@@ -91,8 +91,8 @@ def scores_of(queries: Sequence[Query], schema: Schema) -> Scores:
 
 def _single(query: Query, schema: Schema) -> Prepared:
     prepared = prepare(canonical(query), schema)
-    plain = not query.keys and len(query.outputs) == 1 and query.having is None
-    if not plain or len(prepared.request.measures) != 1 or prepared.quantiles:
+    plain = not query.keys and len(query.outputs) == 1 and isinstance(query.outputs[0][1], Aggregate)
+    if not plain or query.having is not None or len(prepared.request.measures) != 1 or prepared.quantiles:
         raise InputError("The score of a candidate must be one COUNT or one SUM, without GROUP BY.")
     return prepared
 

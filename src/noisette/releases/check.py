@@ -10,6 +10,7 @@ from typing import Any
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import (
     Exponential,
+    FlippedQuantile,
     Gaussian,
     Geometric,
     JointTop,
@@ -18,6 +19,8 @@ from noisette.mechanisms import (
     NearestRadius,
     PermuteAndFlip,
     Quantile,
+    Quantiles,
+    SparseVector,
     StableMode,
     Threshold,
     Top,
@@ -31,13 +34,26 @@ __all__ = ["check"]
 _MECHANISMS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Exponential, Gaussian, Geometric, JointTop, Keep, NearestPlace, NearestRadius),
-        *(PermuteAndFlip, Quantile, StableMode, Threshold, Top),
+        *(Exponential, FlippedQuantile, Gaussian, Geometric, JointTop, Keep, NearestPlace, NearestRadius),
+        *(PermuteAndFlip, Quantile, Quantiles, SparseVector, StableMode, Threshold, Top),
     )
 }
 
 
-_WHOLE = {"candidates", "cells", "columns", "groups", "k", "place", "prior", "radii", "rows", "threshold", "ties"}
+_WHOLE = {
+    "candidates",
+    "cells",
+    "columns",
+    "groups",
+    "k",
+    "place",
+    "positives",
+    "prior",
+    "radii",
+    "rows",
+    "threshold",
+    "ties",
+}
 _WORDS = {"None": None, "True": True, "False": False}
 
 
@@ -75,8 +91,15 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
     reach = part["sensitivity"]
     l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
-    distance = Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=neighbours)
-    return mechanism.guarantee(distance)  # type: ignore[no-any-return]
+    relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
+    made = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
+    return made if relation is neighbours else _restated(made, neighbours)
+
+
+def _restated(made: Any, neighbours: Neighbours) -> Guarantee:
+    """The same promise for units under another relation."""
+    stated = [value for name, value in vars(made).items() if name not in ("neighbours", "ledger")]
+    return type(made)(*stated, neighbours=neighbours, ledger=made.ledger)  # type: ignore[no-any-return]
 
 
 def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:

@@ -99,7 +99,7 @@ def _page(kind: type, examples: list[Any], *, drawn: bool) -> str:
             *(f"**When to use it:** {card.when}", "", f"**Textbook:** {_linked(card.textbook)}", ""),
             *("## Law and guarantee", "", "```text", card.theorem, "```", ""),
             *("## Example", "", "```python", ">>> import math", ">>> from noisette import *"),
-            *(f">>> from {kind.__module__} import {kind.__name__}", f">>> {usage.strip()}", "```", ""),
+            *(">>> from noisette.mechanisms import *", f">>> {usage.strip()}", "```", ""),
             *("## Error", ""),
             *((f"![error against epsilon]({_slug(kind)}.svg)", "") if drawn else ()),
             *("| example | guarantee, one step apart | 95 % |", "|---|---|---|"),

@@ -18,7 +18,8 @@ from noisette.curator.ledger.store import Store
 from noisette.curator.ledger.tight import tight
 from noisette.curator.ledger.writing import append, locked, now, standing_of, verified
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number
+from noisette.exact.number import Number, whole
+from noisette.laws.law import smallest
 from noisette.privacy import Guarantee, Promise
 
 __all__ = ["Book"]
@@ -121,18 +122,39 @@ class Book:
 
     def keep(self, key: str, answer: bytes) -> bytes:
         """Write an answer to disk and return what is kept: the first one, which alone may be handed out."""
+        kept = self._unless_kept(key, key, answer)
+        return answer if kept is None else kept
+
+    def advance(self, key: str, number: int, state: bytes) -> bool:
+        """Write state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
+
+        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
+        """
+        if whole(number, "number", least=0) and self.answer(_place(key, number - 1)) is None:
+            raise PrivacyError("States are kept one after the other: the one before this is not there.")
+        return self._unless_kept(key, _place(key, number), state) is None
+
+    def latest(self, key: str) -> tuple[int, bytes] | None:
+        """The last state of what was charged under a key, with its number; None before the first."""
+        with self._store.transaction(write=False):
+            number = smallest(lambda n: self._store.answer(_place(key, n)) is None) - 1
+            state = self._store.answer(_place(key, number))
+        return None if state is None else (number, state)
+
+    def _unless_kept(self, charged: str, key: str, body: bytes) -> bytes | None:
+        """Write something to disk under a key, or return what is there already."""
         name(key, "key")
         with self._store.transaction(write=True):
             head, standing = locked(self._store)
-            if self._store.found(key) is None:
+            if self._store.found(charged) is None:
                 raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
             kept = self._store.answer(key)
             if kept is None:
-                self._store.keep(key, answer)
-                append(self._store, head, standing, answer_body(key, answer), self._clock())
+                self._store.keep(key, body)
+                append(self._store, head, standing, answer_body(key, body), self._clock())
             self._step("keeping")
         self._step("kept")
-        return answer if kept is None else kept
+        return kept
 
     # What the owner does
 
@@ -182,6 +204,11 @@ class Book:
     def _standing(self, analyst: str | None = None) -> Standing:
         with self._store.transaction(write=False):
             return standing_of(self._store, self._store.head()[1], analyst)
+
+
+def _place(key: str, number: int) -> str:
+    """Under which key a state is kept; no state has a number below 0."""
+    return f"{key}#{number}"
 
 
 def _check(body: Mapping[str, Any]) -> None:

@@ -3,21 +3,26 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow
 from sqlglot import exp
 
 from noisette.errors import InputError
 from noisette.query.compile import Stored, base_type, selected
 from noisette.query.engine import normalised
+from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
-from noisette.query.schema import Schema, Table
-from noisette.query.sources.grouping import Valued, request_rows, valued
+from noisette.query.plan import Relation
+from noisette.query.schema import Limits, Schema, Table
+from noisette.query.sources.content import telling
+from noisette.query.sources.grouping import Valued, kept_rows, request_rows, valued
 from noisette.query.sources.kept import Kept, Shelf
 from noisette.query.sources.keys import Key, keys_of, postponed
 from noisette.query.sources.opening import Opened, connected
+from noisette.query.sources.rows import rows
 from noisette.query.sources.session import Session
-from noisette.query.sources.survivors import survivors
+from noisette.query.sources.survivors import alone, survivors
 from noisette.query.sources.tally import tally_kept, tally_rows
-from noisette.query.stability import tables_of
+from noisette.query.stability import shape_of, tables_of
 from noisette.query.syntax import column
 
 __all__ = ["DuckDB"]
@@ -86,12 +91,34 @@ class DuckDB:
             if request.limits is None:
                 values = {v: f"v{i}" for i, v in enumerate(wanted)}
                 keys = postponed(keys, request, schema, stored)
-                rows = request_rows(request, keys, values, schema, stored)
+                run = self._session.remembering((request, tables_of(request.source, schema)))
                 with self._session.lent() as lend:
-                    return tally_rows(self._session.run, lend, rows, keys, request.measures, values)
+                    return tally_rows(
+                        run,
+                        lend,
+                        lambda: request_rows(request, keys, values, schema, stored),
+                        keys,
+                        request.measures,
+                        values,
+                    )
             kept = self._kept(request, keys, wanted, schema, stored, secret)
-            rows = exp.select(exp.Star()).from_(exp.to_identifier(kept.name, quoted=True))
-            return tally_kept(self._session.run, rows, kept.size, kept.keys, request.measures, kept.values)
+            values = {v: f"v{i}" for i, v in enumerate(wanted)}
+            scope = shape_of(request.source, schema).columns
+            others = ["code", *(["head"] if kept.heads else [])]
+            run = self._session.remembering((kept.name, request.measures, tables_of(request.source, schema)))
+            return tally_kept(
+                run,
+                lambda: kept_rows(kept.name, kept.columns, others, values, scope),
+                kept.size,
+                kept.keys,
+                request.measures,
+                values,
+            )
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema) -> pyarrow.Table:
+        """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
+        stored = {table.name: self.stored(table.name) for table in tables_of(relation, schema)}
+        return rows(self._session, relation, columns, schema, stored)
 
     def _kept(
         self,
@@ -103,14 +130,18 @@ class DuckDB:
         secret: bytes,
     ) -> Kept:
         """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
-        tables = tables_of(request.source, schema)
-        frame = (request.source, request.keys, request.domains, request.limits, tables, secret)
+        tables, limits = tables_of(request.source, schema), request.limits
+        asked = {name for _, of, *_ in wanted for name in columns_of(of)}
+        apart = telling(request, asked, schema)
+        frame = (request.source, request.keys, request.domains, limits, tables, secret, apart)
         heads = any(measure.what == "units" for measure in request.measures)
         kept = self._shelf.find(frame)
         if kept is not None:
-            if kept.holds(set(wanted), heads=heads):
+            if kept.holds(asked, heads=heads):
                 return kept
-            wanted, heads = list(dict.fromkeys([*kept.values, *wanted])), heads or kept.heads
-        values = {v: f"v{i}" for i, v in enumerate(wanted)}
-        found = survivors(self._session, request, keys, values, schema, stored, secret, heads=heads)
-        return self._shelf.put(frame, found, values, heads=heads)
+            asked, heads = asked | set(kept.columns), heads or kept.heads
+        scope = shape_of(request.source, schema).columns
+        held = [n for n in scope if n in asked or (n in apart and scope[n].type != "text")]
+        columns, heads = {name: f"c{i}" for i, name in enumerate(held)}, heads or alone(limits or Limits())
+        found = survivors(self._session, request, keys, columns, apart, schema, stored, secret, heads=heads)
+        return self._shelf.put(frame, found, columns, heads=heads)

@@ -34,11 +34,13 @@ __all__ = [
     "cleaned",
     "coded",
     "cut",
+    "kept_rows",
     "matched",
     "measured",
     "numbered",
     "request_rows",
     "told",
+    "unit_rows",
     "valued",
 ]
 
@@ -142,13 +144,47 @@ def request_rows(
         made[name] = direct[wanted] if at_once else _value(wanted, shape.columns)
     if shape.unit not in (None, ROW):
         made[UNIT] = column(UNIT)
+    return _inside(selected(rows, made), made, keys)
+
+
+def unit_rows(
+    request: Request, keys: Sequence[Key], columns: Mapping[str, exp.Expr], schema: Schema, stored: Stored
+) -> exp.Select:
+    """The rows of a request with keys, their unit, and what is made of the relation's columns."""
+    used = {name for made in columns.values() for name in _names_in(made)}
+    used |= {name for e in request.keys for name in columns_of(e)}
+    rows = relation_sql(request.source, schema, stored, used)
+    made = {f"k{i}": key.sql for i, key in enumerate(keys)} | {UNIT: column(UNIT)} | dict(columns)
+    return _inside(selected(rows, made), made, keys)
+
+
+def kept_rows(
+    table: str,
+    columns: Mapping[str, str],
+    others: Iterable[str],
+    values: Mapping[Valued, str],
+    scope: Mapping[str, Kind],
+) -> exp.Select:
+    """The rows of a table that holds columns of a relation under other names, with what is measured of them."""
+    others = {name: column(name) for name in others}
+    asked = {name for wanted in values for name in columns_of(wanted[1])}
+    clean = {name: _widened(column(columns[name]), scope[name]) for name in columns if name in asked}
+    rows = exp.select(exp.Star()).from_(exp.to_identifier(table, quoted=True))
+    return selected(selected(rows, clean | others), {n: _value(v, scope) for v, n in values.items()} | others)
+
+
+def _widened(sql: exp.Expr, kind: Kind) -> exp.Expr:
+    return exp.cast(sql, "BIGINT") if kind.type == "integer" else sql
+
+
+def _names_in(sql: exp.Expr) -> set[str]:
+    return {found.name for found in sql.find_all(exp.Column)}
+
+
+def _inside(rows: exp.Select, names: Iterable[str], keys: Sequence[Key]) -> exp.Select:
+    """Rows whose keys are in their domains, where a comparison can say it; late keys are compared later."""
     conditions = [c for i, key in enumerate(keys) if not key.late and (c := key.inside(f"k{i}")) is not None]
-    everything = selected(rows, made)
-    return (
-        selected(everything, {name: column(name) for name in made}).where(*conditions, copy=False)
-        if conditions
-        else everything
-    )
+    return selected(rows, {name: column(name) for name in names}).where(*conditions, copy=False) if conditions else rows
 
 
 def coded(rows: exp.Select, keys: Sequence[Key], others: Iterable[str], lend: Lend) -> exp.Select:

@@ -1,12 +1,11 @@
 """Kept rows inside the engine: a question with the same bounds as an earlier one is a plain group-by."""
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 import pyarrow
 
-from noisette.query.sources.grouping import Valued
 from noisette.query.sources.session import Session
 from noisette.query.sources.survivors import Survivors
 
@@ -15,18 +14,18 @@ __all__ = ["Kept", "Shelf"]
 
 @dataclass(frozen=True)
 class Kept:
-    """A table of kept rows: its name, its columns of values, whether it has heads, and what its codes stand for."""
+    """A table of kept rows: its name, its columns by those of the relation, whether it has heads, what codes mean."""
 
     name: str
-    values: dict[Valued, str]
+    columns: dict[str, str]
     heads: bool
     size: int
     keys: pyarrow.Table | None
     bytes: int
 
-    def holds(self, values: set[Valued], *, heads: bool) -> bool:
+    def holds(self, columns: Collection[str], *, heads: bool) -> bool:
         """Whether all that is wanted is there."""
-        return values <= set(self.values) and (self.heads or not heads)
+        return set(columns) <= set(self.columns) and (self.heads or not heads)
 
 
 class Shelf:
@@ -40,16 +39,16 @@ class Shelf:
         return len(self._tables)
 
     def find(self, frame: Hashable) -> Kept | None:
-        """The table of a frame: a relation with its keys, domains, limits and secret."""
+        """The table of a frame: a relation with its keys, domains, limits, secret, and what tells its rows apart."""
         if frame in self._tables:
             self._tables.move_to_end(frame)
         return self._tables.get(frame)
 
-    def put(self, frame: Hashable, found: Survivors, values: dict[Valued, str], *, heads: bool) -> Kept:
-        """Copy rows into the engine, in place of the table that the frame had; the newest stays, however large."""
+    def put(self, frame: Hashable, found: Survivors, columns: dict[str, str], *, heads: bool) -> Kept:
+        """Lend rows to the engine, in place of the table that the frame had; the newest stays, however large."""
         if frame in self._tables:
             self._session.drop(self._tables.pop(frame).name)
-        kept = Kept(self._session.keep(found.rows), values, heads, found.size, found.keys, found.rows.nbytes)
+        kept = Kept(self._session.keep(found.rows), columns, heads, found.size, found.keys, found.rows.nbytes)
         self._tables[frame] = kept
         while len(self._tables) > 1 and self._full():
             self._session.drop(self._tables.popitem(last=False)[1].name)

@@ -1,10 +1,10 @@
 """A conversation with a locked engine: one question at a time, tables lent for its length, none of its own words."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import duckdb
 import pyarrow
@@ -13,7 +13,14 @@ from sqlglot import exp
 from noisette.errors import NoisetteError
 from noisette.query.compile import text_of
 
-__all__ = ["FAILED", "Session"]
+__all__ = ["FAILED", "Run", "Session"]
+
+T = TypeVar("T")
+
+Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
+"""Runs a SELECT, which is written only if it has to be."""
+
+_MOST_TEXTS = 64  # questions whose SELECTs are remembered
 
 FAILED = "The engine could not compute this; what it said stays inside, since it may quote data."
 
@@ -25,10 +32,38 @@ class Session:
         self.connection = connection
         self.lock = threading.RLock()
         self._names = (f"noisette_{i}" for i in count())
+        self._lent = 0
+        self._texts: dict[Hashable, dict[int, str]] = {}
 
     def run(self, select: exp.Select) -> pyarrow.Table:
         """The rows of a SELECT."""
-        return self._quiet(lambda: self.connection.sql(text_of(select)).to_arrow_table())
+        return self._read(text_of(select))
+
+    def remembering(self, question: Hashable) -> "Run":
+        """A way to run the SELECTs of a question, always the same ones: they are written once.
+
+        Those that need tables lent to them are written anew, since these get other names.
+        """
+        texts, numbers = self._texts.setdefault(question, {}), count()
+        while len(self._texts) > _MOST_TEXTS:
+            self._texts.pop(next(iter(self._texts)))
+
+        def run(write: Callable[[], exp.Select]) -> pyarrow.Table:
+            number, lent = next(numbers), self._lent
+            text = texts.get(number) or text_of(write())
+            if lent == self._lent:
+                texts[number] = text
+            return self._read(text)
+
+        return run
+
+    def _read(self, text: str) -> pyarrow.Table:
+        return self._quiet(lambda: self.connection.sql(text).to_arrow_table())
+
+    def stream(self, select: exp.Select, rows: int, use: Callable[[pyarrow.RecordBatchReader], T]) -> T:
+        """What is made of the rows of a SELECT, which come in batches of so many."""
+        found: T = self._quiet(lambda: use(self.connection.sql(text_of(select)).to_arrow_reader(rows)))
+        return found
 
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table and their types, without reading a row."""
@@ -37,20 +72,14 @@ class Session:
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def keep(self, table: pyarrow.Table) -> str:
-        """Copy a table into the engine; return its name."""
-        with self.lent() as lend:
-            source, name = lend(table), next(self._names)
-            rows = exp.select(exp.Star()).from_(exp.to_identifier(source, quoted=True))
-            target = exp.Table(this=exp.to_identifier(name, quoted=True))
-            self._quiet(
-                lambda: self.connection.execute(text_of(exp.Create(this=target, kind="TABLE", expression=rows)))
-            )
+        """Make a table known to the engine until it is dropped; return its name."""
+        name = next(self._names)
+        self._quiet(lambda: self.connection.register(name, table))
         return name
 
     def drop(self, name: str) -> None:
         """Forget a table that was kept."""
-        target = exp.Table(this=exp.to_identifier(name, quoted=True))
-        self._quiet(lambda: self.connection.execute(text_of(exp.Drop(tables=[target], kind="TABLE"))))
+        self._quiet(lambda: self.connection.unregister(name))
 
     @contextmanager
     def lent(self) -> Iterator[Callable[[pyarrow.Table], str]]:
@@ -59,6 +88,7 @@ class Session:
 
         def lend(table: pyarrow.Table) -> str:
             names.append(next(self._names))
+            self._lent += 1
             self._quiet(lambda: self.connection.register(names[-1], table))
             return names[-1]
 

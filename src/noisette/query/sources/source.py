@@ -1,9 +1,14 @@
 """What an engine must be able to do; everything else is public and happens before or after it."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from noisette.query.measure import Exact, Request
+from noisette.query.plan import Relation
 from noisette.query.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow
 
 __all__ = ["Source"]
 
@@ -24,4 +29,8 @@ class Source(Protocol):
 
     def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
+        ...
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema) -> "pyarrow.Table":
+        """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
         ...

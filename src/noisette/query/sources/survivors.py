@@ -9,8 +9,10 @@ shift all others, and with them what is kept of them.)
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -19,24 +21,25 @@ from sqlglot import exp
 
 from noisette.query.bounding import dense, kept
 from noisette.query.compile import INTEGERS, Stored, selected, unit_type
+from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema
-from noisette.query.sources.grouping import Valued, coded, matched, numbered, request_rows, told
+from noisette.query.sources.content import Apart, narrowest, words_of
+from noisette.query.sources.gathering import BATCH, Gathered, Maker, as_held, gathered, taken
+from noisette.query.sources.grouping import coded, matched, numbered, told, unit_rows
 from noisette.query.sources.keys import Key
 from noisette.query.sources.session import Session
-from noisette.query.stability import UNIT
-from noisette.query.syntax import column
+from noisette.query.stability import UNIT, shape_of
+from noisette.query.syntax import column, try_cast
 
-__all__ = ["Survivors", "hash_of", "survivors"]
+__all__ = ["Survivors", "alone", "hash_of", "survivors"]
 
 _Codes = NDArray[np.int64]
-_Words = NDArray[np.uint64]
-_NULL = -(2**63)  # stands for NULL where steps are their own hash: no number of steps is as small
 
 
 @dataclass(frozen=True)
 class Survivors:
-    """Rows that are kept: `rows` holds `code`, the values, and `head`, TRUE in one row of each unit in each group.
+    """Rows that are kept: `rows` holds `code`, the columns, and `head`, TRUE in one row of each unit in each group.
 
     `size` is how many codes there are; `keys` what they stand for, if the keys were unknown.
     """
@@ -50,17 +53,22 @@ def survivors(
     session: Session,
     request: Request,
     keys: Sequence[Key],
-    values: Mapping[Valued, str],
+    columns: Mapping[str, str],
+    apart: Sequence[str],
     schema: Schema,
     stored: Stored,
     secret: bytes,
     *,
     heads: bool,
 ) -> Survivors:
-    """The rows that are kept of each unit."""
+    """The rows that are kept of each unit, with columns of the relation under new names; `apart` tell rows apart."""
+    scope = shape_of(request.source, schema).columns
+    tell = {name: columns[name] if scope[name].type != "text" else f"t{i}" for i, name in enumerate(apart)}
+    made = {new: _narrow(column(name), scope[name]) for name, new in columns.items()}
+    made |= {new: hash_of(column(name)) for name, new in tell.items() if new not in made}
     with session.lent() as lend:
-        names = [*values.values(), UNIT]
-        rows = coded(request_rows(request, keys, values, schema, stored), keys, names, lend)
+        names = [*made, UNIT]
+        rows = coded(unit_rows(request, keys, made, schema, stored), keys, names, lend)
         if all(key.values is not None for key in keys):
             size, found = math.prod(key.size for key in keys), None
             rows = numbered(rows, keys, names)
@@ -73,17 +81,64 @@ def survivors(
         if units is not None:
             rows = matched(rows, lend(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
             names.append("identity")
-        fetched = session.run(_as_numbers(rows, ["code", *names], values, plain=plain))
-    crowd = _Crowd.of(fetched, values, grouped=bool(keys))
-    mask = crowd.kept(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
-    left = fetched.select(["code", *values.values()]).filter(pyarrow.array(mask))
-    if heads:
-        left = left.append_column("head", crowd.heads(mask, size))
-    return Survivors(left, size, None if found is None else told(found, keys))
+        parts = _fetched(session, _as_numbers(rows, names, size, plain=plain), columns, tell.values(), scope)
+    choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+    left = []
+    while parts:
+        arrays = parts.pop()
+        crowd = _Crowd.of(arrays, tell.values(), _mix(secret), grouped=bool(keys))
+        at = np.flatnonzero(crowd.kept(choice))
+        made = {"code": taken(crowd.code, at, Kind("integer", nullable=False))}
+        made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
+        left.append(pyarrow.table(made | ({"head": crowd.heads(at, size, choice.limits)} if heads else {})))
+    return Survivors(pyarrow.concat_tables(left), size, None if found is None else told(found, keys))
+
+
+def _fetched(
+    session: Session, rows: exp.Select, columns: Mapping[str, str], tell: Collection[str], scope: Mapping[str, Kind]
+) -> list[Gathered]:
+    """The columns to keep, hashes of text, `unit` and `code`; `tag` and `identity` where these do not say all."""
+    there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
+    makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
+    makers |= {name: _numbers(name) for name in (*there, *(n for n in tell if n not in makers))}
+    return session.stream(rows, BATCH, lambda reader: gathered(_some(reader), makers, UNIT))
+
+
+def _numbers(name: str) -> Maker:
+    """Whole numbers as they come, hashes as the same 64 bits with a sign."""
+    return lambda batch: _signed(np.asarray(batch.column(name).to_numpy()))
+
+
+def _signed(numbers: NDArray[Any]) -> NDArray[Any]:
+    return numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers
+
+
+def _some(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+    """The batches that have rows, or else one that has none: it says of what type the columns are."""
+    nothing = True
+    for batch in reader:
+        if len(batch):
+            nothing = False
+            yield batch
+    if nothing:
+        yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def _narrow(sql: exp.Expr, kind: Kind) -> exp.Expr:
+    """The same integers in less memory; no clean value is lost."""
+    smaller = narrowest(kind)
+    return sql if smaller is None else try_cast(sql, smaller)
 
 
 def _key(secret: bytes) -> bytes:
     return hashlib.sha256(b"noisette: which rows of a unit are kept" + secret).digest()[:16]
+
+
+def _mix(secret: bytes) -> np.uint64:
+    """How the columns of a row become one word: an odd number that only the secret tells."""
+    return np.uint64(
+        int.from_bytes(hashlib.sha256(b"noisette: what tells rows apart" + secret).digest()[:8], "big") | 1
+    )
 
 
 # From the engine
@@ -116,12 +171,11 @@ def _colliding_units(session: Session, rows: exp.Select) -> pyarrow.Table | None
     return found.append_column("identity", pyarrow.array(np.arange(len(found))))
 
 
-def _as_numbers(rows: exp.Select, names: Sequence[str], values: Mapping[Valued, str], *, plain: bool) -> exp.Select:
-    """The unit as a whole number or its hash, and the `content` of a row, a hash of its values."""
+def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, *, plain: bool) -> exp.Select:
+    """The unit as a whole number or its hash, and the code in few bits."""
     made: dict[str, exp.Expr] = {name: column(name) for name in names}
     made[UNIT] = exp.cast(column(UNIT), "BIGINT") if plain else hash_of(column(UNIT))
-    if len(values) > 1 or any(wanted[0] == "value" for wanted in values):
-        made["content"] = hash_of(*(column(name) for name in values.values()))
+    made["code"] = _narrow(column("code"), Kind("integer", Fraction(0), Fraction(size)))
     return selected(rows, made)
 
 
@@ -129,15 +183,8 @@ def _repeated(tagged: pyarrow.Table | None) -> _Codes:
     """The tags that stand for more than one unit or group."""
     if tagged is None:
         return np.empty(0, np.int64)
-    tags, counts = np.unique(_words(tagged.column("tag")), return_counts=True)
+    tags, counts = np.unique(words_of(tagged.column("tag")), return_counts=True)
     return tags[counts > 1].view(np.int64)
-
-
-def _words(found: pyarrow.ChunkedArray) -> _Words:
-    """Whole numbers of 64 bits, NULL as the smallest."""
-    if found.null_count:
-        found = found.fill_null(_NULL)
-    return np.asarray(found.to_numpy()).view(np.uint64)
 
 
 # The choice
@@ -151,27 +198,23 @@ class _Crowd:
     identity: _Codes
     tag: _Codes | None
     code: _Codes
-    content: _Words | None  # None: all rows of a unit in a group are alike
+    content: Apart | None  # None: all rows of a unit in a group are alike
 
     @staticmethod
-    def of(fetched: pyarrow.Table, values: Mapping[Valued, str], *, grouped: bool) -> "_Crowd":
+    def of(arrays: Gathered, tell: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Crowd":
         """The arrays of what was fetched."""
-        there = {
-            name: _words(fetched.column(name))
-            for name in (UNIT, "identity", "tag", "code", "content")
-            if name in fetched.column_names
-        }
-        unit, code = there[UNIT].view(np.int64), there["code"].view(np.int64)
-        identity, tag = there.get("identity", unit).view(np.int64), there.get("tag", code).view(np.int64)
-        content = there["content"] if "content" in there else _own_hash(fetched, values)
-        return _Crowd(unit, identity, tag if grouped else None, code, content)
+        unit, code = arrays[UNIT], arrays["code"]
+        arrays = {"identity": unit, "tag": code} | arrays
+        content = Apart(tuple(arrays[name] for name in tell), mix) if tell else None
+        return _Crowd(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
 
-    def kept(self, key: bytes, limits: Limits, units: _Codes, tags: _Codes) -> NDArray[np.bool_]:
-        """Which rows are kept; `units` and `tags` are the hashes that do not tell what they stand for."""
+    def kept(self, choice: "_Choice") -> NDArray[np.bool_]:
+        """Which rows are kept."""
+        key, limits = choice.key, choice.limits
         mask = kept(self.unit, group=self.tag, rows=self.content, key=key, limits=limits)
-        doubt = np.isin(self.unit, units) if len(units) else np.zeros(len(self.unit), bool)
-        if self.tag is not None and len(tags):
-            doubt |= np.isin(self.tag, tags)
+        doubt = np.isin(self.unit, choice.units) if len(choice.units) else np.zeros(len(self.unit), bool)
+        if self.tag is not None and len(choice.tags):
+            doubt |= np.isin(self.tag, choice.tags)
         for one in np.unique(self.identity[doubt]):
             at = np.flatnonzero(self.identity == one)
             group = None if self.tag is None else _own_groups(self.tag[at], self.code[at])
@@ -179,21 +222,30 @@ class _Crowd:
             mask[at] = kept(self.unit[at], group=group, rows=rows, key=key, limits=limits)
         return mask
 
-    def heads(self, mask: NDArray[np.bool_], size: int) -> pyarrow.Array:
+    def heads(self, at: NDArray[np.intp], size: int, limits: Limits) -> pyarrow.Array:
         """TRUE in one of the kept rows of each unit in each group, NULL in the others."""
-        owner, _ = dense(self.identity[mask])
-        _, first = np.unique(owner * size + self.code[mask], return_index=True)
+        if alone(limits):
+            return pyarrow.array(np.ones(len(at), bool))
+        owner, _ = dense(self.identity[at])
+        _, first = np.unique(owner * size + self.code[at], return_index=True)
         other = np.ones(len(owner), bool)
         other[first] = False
         return pyarrow.array(np.ones(len(owner), bool), mask=other)
 
 
-def _own_hash(fetched: pyarrow.Table, values: Mapping[Valued, str]) -> _Words | None:
-    """Without values all rows are alike; steps or presence alone are their own hash."""
-    if not values:
-        return None
-    only = fetched.column(next(iter(values.values())))
-    return _words(only.cast(pyarrow.int64()))
+@dataclass(frozen=True)
+class _Choice:
+    """What a choice depends on beside the rows; `units` and `tags` are hashes that do not tell what they stand for."""
+
+    key: bytes
+    limits: Limits
+    units: _Codes
+    tags: _Codes
+
+
+def alone(limits: Limits) -> bool:
+    """Whether a unit has one row in a group at most."""
+    return 1 in (limits.rows, limits.rows_per_group)
 
 
 def _own_groups(tag: _Codes, code: _Codes) -> _Codes:

@@ -11,18 +11,19 @@ from noisette.query.compile import selected
 from noisette.query.measure import Exact, Measure
 from noisette.query.sources.grouping import Lend, Valued, cleaned, coded, cut, matched, measured, numbered, told, valued
 from noisette.query.sources.keys import Key
+from noisette.query.sources.session import Run
 from noisette.query.syntax import column, is_null
 
 __all__ = ["tally_kept", "tally_rows"]
 
-_Run = Callable[[exp.Select], pyarrow.Table]
+_Rows = Callable[[], exp.Select]  # written only if it has to be
 _Counts = NDArray[np.int64]
 
 
 def tally_rows(
-    run: _Run,
+    run: Run,
     lend: Lend,
-    rows: exp.Select,
+    rows: _Rows,
     keys: Sequence[Key],
     measures: Sequence[Measure],
     values: Mapping[Valued, str],
@@ -38,10 +39,14 @@ def tally_rows(
         return Exact(None, _tally(run, rows, names, numbers, size, measures, values, kept=False))
     plain = [m for m in measures if m.what != "histogram"]
     columns = [f"m{i}" for i in range(len(plain))]
-    groups = coded(_grouped(rows, names, _aggregates(plain, values, kept=False)), keys, columns, lend)
     order = [exp.Ordered(this=column(f"g{i}"), nulls_first=False) for i in range(len(keys))]
     places = [f"g{i}" for i in range(len(keys))]
-    found = run(_cut(groups, places, columns).order_by(*order))
+
+    def groups() -> exp.Select:
+        grouped = coded(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns, lend)
+        return _cut(grouped, places, columns).order_by(*order)
+
+    found = run(groups)
     index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
 
     def places_of(groups: exp.Select, others: Sequence[str]) -> exp.Select:
@@ -53,8 +58,8 @@ def tally_rows(
 
 
 def tally_kept(
-    run: _Run,
-    rows: exp.Select,
+    run: Run,
+    rows: _Rows,
     size: int,
     keys: pyarrow.Table | None,
     measures: Sequence[Measure],
@@ -76,8 +81,8 @@ _Numbers = Callable[[exp.Select, Sequence[str]], exp.Select]
 
 
 def _tally(
-    run: _Run,
-    rows: exp.Select,
+    run: Run,
+    rows: _Rows,
     by: Sequence[str],
     numbers: _Numbers,
     size: int,
@@ -91,8 +96,8 @@ def _tally(
     columns = [f"m{i}" for i in range(len(plain))]
     made = {}
     if plain:
-        groups = numbers(_grouped(rows, by, _aggregates(plain, values, kept=kept)), columns)
-        found = run(_cut(groups, ["code"], columns))
+        aggregates = _aggregates(plain, values, kept=kept)
+        found = run(lambda: _cut(numbers(_grouped(rows(), by, aggregates), columns), ["code"], columns))
         at = _numbers(found.column("code"))
         made = {m: _scattered(at, _numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)}
     made |= {m: _histogram(run, rows, by, numbers, size, m, values) for m in measures if m.what == "histogram"}
@@ -114,8 +119,8 @@ def _grouped(rows: exp.Select, by: Sequence[str], made: Mapping[str, exp.Expr]) 
 
 
 def _histogram(
-    run: _Run,
-    rows: exp.Select,
+    run: Run,
+    rows: _Rows,
     by: Sequence[str],
     numbers: _Numbers,
     size: int,
@@ -126,8 +131,12 @@ def _histogram(
     wanted = valued(m)
     assert wanted is not None
     name = values[wanted]
-    there = selected(rows, {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
-    found = run(numbers(_grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"]))
+
+    def cells() -> exp.Select:
+        there = selected(rows(), {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
+        return numbers(_grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
+
+    found = run(cells)
     cell = np.clip(_numbers(found.column(name)) - m.low, 0, m.cells - 1)
     at = _numbers(found.column("code")) * m.cells + cell
     return _scattered(at, _numbers(found.column("n")), size * m.cells).reshape(size, m.cells)

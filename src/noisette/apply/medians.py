@@ -1,0 +1,85 @@
+"""Private medians of what the blocks gave: chosen by ranks, so outliers among them do not count.
+
+One unit changes one output, and with it each rank by at most 1. [Nissim-Raskhodnikova-Smith 2007; Smith 2011]
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any
+
+import pyarrow
+
+from noisette.apply.noise import BLOCK, for_units, part, recorded
+from noisette.apply.numbers import CELLS, Bar, Numbers, Range, counts, told
+from noisette.exact.random import Random
+from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.query.expected import Expected
+from noisette.query.measure import Measure
+from noisette.query.ranks import Ranks, ranks
+
+__all__ = ["Median", "median"]
+
+_HISTOGRAM = Measure("histogram", low=0, high=CELLS - 1)
+
+
+@dataclass(frozen=True)
+class Median:
+    """The median of the outputs; its error bar spans two more draws, aimed at ranks below and above."""
+
+    numbers: Numbers
+    ranks: Ranks
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """All draws together."""
+        each = reduce(add, [one.guarantee(BLOCK) for one in self.ranks.mechanisms])
+        return for_units(each * len(self.numbers.names), self.neighbours)
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanisms, for the record."""
+        return [recorded(one, "outputs of blocks", BLOCK) for one in self.ranks.mechanisms] * len(self.numbers.names)
+
+    @property
+    def why(self) -> str:
+        """Why ranks."""
+        return f"A median by ranks among {CELLS:,} cells: what few blocks give does not move it far."
+
+    def expected(self) -> tuple[Expected, ...]:
+        """By how many blocks each median is off."""
+        blocks = self.ranks.rank_error(self.level)
+        return tuple(
+            Expected(
+                name,
+                f"{self.ranks.said}, in cells of {self.numbers.width(i) / CELLS:.4g}",
+                "ranks of blocks: 1",
+                None,
+                {},
+                blocks,
+                f"{self.numbers.assumes(i)}; ranks are counted in blocks, of which there are {self.numbers.blocks:,}",
+            )
+            for i, name in enumerate(self.numbers.names)
+        )
+
+    def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
+        """Choose a cell for each number."""
+        values, bounds = self.numbers.read(outputs), self.numbers.bounds
+        return told(self.numbers.names, [self._bar(v, b, rng) for v, b in zip(values, bounds, strict=True)])
+
+    def _bar(self, values: Sequence[Fraction], bounds: Range, rng: Random) -> Bar:
+        """The middle of the chosen cell, and the outer edges of the cells at the ends."""
+        found = self.ranks.draw(counts(values, bounds)[None, :], _HISTOGRAM, rng)
+        value, low, high = (float(one[0]) for one in found)
+        start, cell = float(bounds[0]), float(bounds[1] - bounds[0]) / CELLS
+        return start + (value + 0.5) * cell, start + low * cell, start + (high + 1) * cell
+
+
+def median(numbers: Numbers, spend: Promise, neighbours: Neighbours, level: float) -> Median:
+    """The medians that keep a promise together; they are pure, so a delta is of no use to them."""
+    share = part(spend, Fraction(1, len(numbers.names)), pure=True)
+    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, BLOCK, level), neighbours, level)

@@ -1,0 +1,67 @@
+"""What is publicly known of numbers that blocks give, and how these are read, counted and told."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+__all__ = ["CELLS", "Bar", "Numbers", "Range", "counts", "told"]
+
+Range: TypeAlias = tuple[Fraction, Fraction]
+Bar: TypeAlias = tuple[float, float, float]
+
+CELLS = 1024
+"""Quantiles are chosen from so many cells between the bounds."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is publicly known of the outputs: their names and bounds, what stands for a failure, how many blocks."""
+
+    names: tuple[str, ...]
+    bounds: tuple[Range, ...]
+    default: tuple[Fraction, ...]
+    blocks: int
+
+    def read(self, outputs: Sequence[bytes]) -> list[list[Fraction]]:
+        """The outputs of all blocks, number by number, between their bounds."""
+        rows = [self._row(one) for one in outputs]
+        return [[row[i] for row in rows] for i in range(len(self.names))]
+
+    def _row(self, output: bytes) -> list[Fraction]:
+        if len(output) != 8 * len(self.names):
+            return list(self.default)
+        found = np.frombuffer(output, "<f8").tolist()
+        given = (Fraction(x) if math.isfinite(x) else d for x, d in zip(found, self.default, strict=True))
+        return [max(low, min(high, x)) for x, (low, high) in zip(given, self.bounds, strict=True)]
+
+    def width(self, i: int) -> float:
+        """How far apart the bounds of a number are."""
+        low, high = self.bounds[i]
+        return float(high - low)
+
+    def assumes(self, i: int) -> str:
+        """What is taken for granted of a number."""
+        low, high = (float(end) for end in self.bounds[i])
+        failed = f"a block that fails counts as {float(self.default[i]):.6g}"
+        return f"outputs beyond [{low:.6g}, {high:.6g}] are clamped; {failed}; the spread of the blocks is not included"
+
+
+def counts(values: Sequence[Fraction], bounds: Range) -> NDArray[np.int64]:
+    """How many values lie in each cell."""
+    low, high = bounds
+    cells = [min(CELLS - 1, math.floor((value - low) * CELLS / (high - low))) for value in values]
+    return np.bincount(np.array(cells, np.int64), minlength=CELLS)
+
+
+def told(names: Sequence[str], bars: Sequence[Bar]) -> pyarrow.Table:
+    """One row: each number with the ends of its error bar."""
+    pairs = zip(names, bars, strict=True)
+    return pyarrow.table(
+        {f"{name}{end}": [x] for name, bar in pairs for end, x in zip(("", "_low", "_high"), bar, strict=True)}
+    )

@@ -1,0 +1,110 @@
+"""What releasing noisy counts above a threshold costs: counts that move, and counts that begin.   (docs/proofs/keys.md)
+
+Vocabulary: an old count is above 0 with and without the unit, a new one only with it · `move` how far a unit moves
+counts: `keys` of them by up to `weight` each · `new` the chance that a new count is seen · D the delta of old ones.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from noisette.exact.number import nearest_float
+from noisette.laws import DiscreteGaussian
+from noisette.mechanisms.bounded_laplace import Geometrical, tail_up
+from noisette.privacy import Approx
+from noisette.privacy.convert import zcdp_delta
+from noisette.privacy.sensitivity import Sensitivity
+
+__all__ = ["gaussian_delta", "is_plain", "keys_of", "least_sigma", "old_delta", "tail", "weight_of"]
+
+Noises: TypeAlias = Geometrical | DiscreteGaussian
+
+_UP = 1 + 1e-9  # covers the rounding of sums of floats
+_ROOM = 1 + 1e-8  # left to the threshold by calibration
+
+
+def keys_of(move: Sensitivity) -> int:
+    """How many counts a unit moves, at most."""
+    return math.floor(min(move.l1, Fraction(move.l0)))
+
+
+def weight_of(move: Sensitivity) -> int:
+    """How far it moves each of them, at most."""
+    return math.floor(move.linf)
+
+
+@lru_cache(maxsize=1024)
+def tail(law: Noises, least: int) -> Fraction:
+    """P(Z >= least), rounded up."""
+    if not isinstance(law, DiscreteGaussian):
+        return tail_up(law, least)
+    if least > 0:
+        return min(Fraction(1), Fraction(float(law.upper(least)) * _UP + 1e-300))
+    return min(Fraction(1), Fraction((1 - float(law.upper(1 - least))) * _UP))
+
+
+def is_plain(move: Sensitivity, sigma: Fraction) -> bool:
+    """Tell whether all counts may move by the whole weight, and noise is wide enough for sums of it to be told."""
+    keys, weight = keys_of(move), weight_of(move)
+    return (weight <= 1 or move.l2_squared >= keys * weight**2) and (keys == 1 or sigma >= 1)
+
+
+def gaussian_delta(s2: Fraction, move: Sensitivity, new: Fraction, epsilon: Fraction) -> float:
+    """The largest delta over how many of the counts are new, rounded up."""
+    return _worst(s2, keys_of(move), weight_of(move), nearest_float(new, up=True), epsilon)
+
+
+@lru_cache(maxsize=4096)
+def _worst(s2: Fraction, keys: int, weight: int, new: float, epsilon: Fraction) -> float:
+    """Each number j of new counts among `keys`, from 30 on bounded for ranges a .. b."""
+    if new >= 1:
+        return 1.0
+    e, log_p = nearest_float(epsilon, up=False), math.log1p(-new)
+    starts = sorted({*range(30), *(math.ceil(30 * 1.1**i) for i in range(500))})
+    starts = [j for j in starts if j <= keys]
+    worst = 0.0
+    for a, b in zip(starts, [*(j - 1 for j in starts[1:]), keys], strict=True):
+        unseen = math.exp(b * log_p)
+        worst = max(worst, -math.expm1(b * log_p) + unseen * old_delta(s2, keys - a, e, weight))
+    return min(1.0, worst * _UP)
+
+
+def old_delta(s2: Fraction, n: int, e: float, weight: int = 1) -> float:
+    """D: delta(e) of discrete Gaussian noise on n counts that move by w = `weight` each, rounded up.
+
+    The loss is (2 w Y + n w^2)/(2 s2), Y the sum of n noises, which is discrete Gaussian with n s2 but for a factor
+    e^±t, t = 5 (n-1) e^(-pi^2 s2), by Poisson summation (proof note).
+    """
+    if n == 0:
+        return 0.0
+    variance, w = float(n * s2), weight
+    first, reach = math.floor(e * float(s2) / w - n * w / 2), math.ceil(20 * math.sqrt(variance)) + 20
+    y = np.arange(max(first, -reach), max(first, 0) + reach)
+    loss = (2 * w * y + n * w * w) / float(2 * s2) - e
+    terms = DiscreteGaussian(n * s2).pmf(y) * -np.expm1(-np.maximum(loss, 0))
+    mixed = math.exp(5 * (n - 1) * math.exp(-(math.pi**2) * float(s2)))
+    return min(1.0, float(terms.sum()) * mixed * _UP + 1e-80)
+
+
+def least_sigma(promise: Approx, move: Sensitivity) -> Fraction:
+    """Bisect for the least sigma with which old counts alone keep the promise, rounded up."""
+
+    def kept(sigma: Fraction) -> bool:
+        if is_plain(move, sigma):
+            delta = old_delta(sigma**2, keys_of(move), float(promise.eps), weight_of(move))
+            return Fraction(delta * _ROOM) <= promise.delta0
+        return Fraction(zcdp_delta(move.l2_squared / (2 * sigma**2), promise.eps)) < promise.delta0
+
+    high = Fraction(1)
+    while not kept(high):
+        high *= 2
+    low = high / 2
+    while kept(low):
+        low, high = low / 2, low
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return high

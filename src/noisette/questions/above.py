@@ -1,0 +1,254 @@
+"""Which of many questions, asked one after the other, are above a threshold: at the price of those that are.
+
+The answer to a question is a whole number q, in steps of `unit`. What is told is None, or the gap
+g = q + N - (threshold + centre + Z) if that is at least 0 (`SparseVector`); then q is about threshold + g. Its error
+bar, if it was question number i:
+
+    g - u (if g > u; else g - w)  <=  q - threshold - centre  <=  g + v
+
+with P(N > u) <= r, P(Z - N > v) <= r, P(N > w) <= r'/(i (i + 1)) fails with a chance of at most 2 r + r', for each
+positive by itself, whatever was asked before and why. For the middle is g + Z - N. Let G be what is left of the N of a
+positive after all that it needed to be above: N has no memory, so G has the law of N again, whatever Z is. If something
+was needed then g = G, and else N = G. So G <= u, but for r, gives the left side where g > u; elsewhere N <= w does, for
+all questions together, but for r'. And Z - N <= Z - G, which exceeds v with a chance of at most r, since a positive at
+Z = z comes with a chance of at most P(Z = z).
+
+Vocabulary: `steps` numbers in units of `unit` · `counts` what one more unit of the data can only raise.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+from noisette.errors import InputError
+from noisette.exact.number import Number, fraction, positive, whole
+from noisette.mechanisms import SparseVector
+from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.canonical import canonical
+from noisette.query.design import recorded
+from noisette.query.expected import SIZES, Expected
+from noisette.query.measure import Measure, sensitivity
+from noisette.query.plan import Aggregate, Query
+from noisette.query.prepare import Prepared, prepare
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.query.stability import ROW
+
+__all__ = ["BEGIN", "Above", "Alert", "Exactly", "Watching"]
+
+Of = Literal["counts", "numbers"]
+
+BEGIN = "A stream is begun with stream(Above(...), spend=...), and then that is asked."
+"""What to do instead of asking for a stream."""
+
+_MOST = 2**60  # steps; what is larger is put there
+_QUERIES = 1000  # as many are told right together in what is expected
+_ONE = frozenset({"rows", "count", "units", "distinct", "sum"})
+
+
+@dataclass(frozen=True)
+class Above:
+    """A stream of questions, each of which is above a threshold or not; it ends after `positives` that are.
+
+    Each question has one COUNT or one SUM, of which one unit of the data moves at most `sensitivity`. `of="counts"` are
+    COUNTs, and SUMs of what is never below 0; for `of="numbers"`, which may fall when somebody comes, there is more
+    noise. Answers are rounded to multiples of `unit`. Streams that are alike but for their `name` are two streams.
+
+    >>> Above(1000, positives=3).positives
+    3
+    """
+
+    threshold: Fraction
+    positives: int
+    of: Of
+    sensitivity: Fraction
+    unit: Fraction
+    name: str
+
+    def __init__(
+        self,
+        threshold: Number,
+        *,
+        positives: int = 1,
+        of: Of = "counts",
+        sensitivity: Number = 1,
+        unit: Number = 1,
+        name: str = "",
+    ) -> None:
+        if of not in get_args(Of):
+            raise InputError(
+                'of must be "counts", for what one more person can only raise, or "numbers", for any sums.'
+            )
+        if not isinstance(name, str):
+            raise InputError("name must be a text: streams that are alike but for their name are two streams.")
+        object.__setattr__(self, "unit", positive(unit, "unit"))
+        object.__setattr__(self, "threshold", fraction(threshold, "threshold"))
+        object.__setattr__(self, "positives", whole(positives, "positives"))
+        object.__setattr__(self, "of", of)
+        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "name", name)
+        self.steps(self.threshold)
+        if (self.sensitivity / self.unit).denominator != 1:
+            raise InputError("sensitivity must be a multiple of unit, which answers are rounded to.")
+
+    def steps(self, threshold: Number) -> int:
+        """A threshold in units."""
+        steps = fraction(threshold, "threshold") / self.unit
+        if steps.denominator != 1:
+            raise InputError("threshold must be a multiple of unit, which answers are rounded to.")
+        if abs(steps) > _MOST:
+            raise InputError("threshold must lie within 2^60 units: use a larger unit.")
+        return int(steps)
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "Watching":
+        """What such a stream would be for a promise."""
+        d = self.sensitivity / self.unit
+        k = self.positives + 1  # the positives, and the one that rises most: no others count in the proof
+        reach = Sensitivity(k * d, k * d**2, d, k, neighbours=neighbours)
+        mechanism = SparseVector.calibrated(spend, reach, positives=self.positives, monotone=self.of == "counts")
+        units = sorted({table.unit or ROW for table in schema.values() if not table.public})
+        return Watching(self, mechanism, reach, " and ".join(units), neighbours, level)
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A question was above its threshold: its answer is about `value`, and between `low` and `high` at that level."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The offer: a mechanism for the whole stream, and what may be asked of it."""
+
+    above: Above
+    mechanism: SparseVector
+    reach: Sensitivity
+    unit: str
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def text(self) -> str:
+        """All that makes it this stream and no other."""
+        said = {name: value if isinstance(value, int) else str(value) for name, value in vars(self.above).items()}
+        return json.dumps({"question": "above", **said}, sort_keys=True)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole stream is worth, however long it is."""
+        return self.mechanism.guarantee(self.reach)
+
+    @property
+    def why(self) -> str:
+        """Why this noise."""
+        return (
+            "The sparse vector technique: what is below its threshold is free, and so is by how much others are above."
+        )
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism with what it is applied to."""
+        measure = Measure("rows" if self.above.of == "counts" else "sum", grid=self.above.unit)
+        return [recorded(self.mechanism, measure, self.reach)]
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """How far from its threshold a question is told right, and how far off an answer may be."""
+        m, unit = self.mechanism, float(self.above.unit)
+        how = f"sparse vector technique, up to {m.positives:,} above"
+        moves = f"each answer: {float(self.above.sensitivity):.6g}"
+        right = f"of {_QUERIES:,} questions all are told right but for those so near to their threshold"
+        clear = "half the width of an error bar, if the answer is well above its threshold"
+        low, high = self._ends(_MOST, 1, self.level)
+        return [
+            (
+                Expected("above", how, moves, m.interval(self.level, queries=_QUERIES) * unit, {}, None, right),
+                Expected("value", "its gap", "", (high - low) / 2 * unit, {}, None, clear),
+            )
+        ]
+
+    def draw(self, *_: Any) -> Any:
+        """A stream is no single answer."""
+        raise InputError(BEGIN)
+
+    answers = pack = unpack = draw
+
+    # Questions of the stream
+
+    def exactly(self, query: Query, schema: Schema) -> "Exactly":
+        """What a question asks for, or a sentence on why it cannot be asked here; nothing is read."""
+        prepared = _single(query, schema)
+        measure = prepared.request.measures[0]
+        if self.above.of == "counts" and measure.what == "sum" and measure.low < 0:
+            raise InputError('One more person can lower this sum: begin a stream with of="numbers" for it.')
+        moves = sensitivity(measure, prepared.part, self.neighbours).linf * measure.grid
+        if moves > self.above.sensitivity:
+            raise InputError(
+                f"One {prepared.shape.unit} can move this by {moves}, and {self.above.sensitivity} is what this stream "
+                f"was begun for: ask for less, or begin one with sensitivity={moves}."
+            )
+        return Exactly(prepared, measure.grid / self.above.unit)
+
+    def alert(self, gap: int, number: int, threshold: int, rounded: bool, level: float) -> Alert:
+        """What the gap of the question with that number tells about its answer."""
+        low, high = self._ends(gap, number, level)
+        slack = Fraction(rounded, 2)
+        off = (Fraction(0), low - slack, high + slack)
+        value, least, most = (_number((threshold + gap + by) * self.above.unit) for by in off)
+        return Alert(value, least, most, float(level))
+
+    def _ends(self, gap: int, number: int, level: float) -> tuple[int, int]:
+        """From where to where threshold + gap may be off, in steps."""
+        m, chance = self.mechanism, 1 - float(level)
+        share, for_all = 0.45 * chance, 0.1 * chance
+        least = _exceeded(m.scale, share)
+        far = least if gap > least else _exceeded(m.scale, for_all / (number * (number + 1)))
+        rate = float(1 / m.scale)
+        met = math.expm1(-rate) / math.expm1(-rate - float(1 / m.threshold_scale))  # P(Z - N > v) = P(Z > v) met
+        return min(0, m.centre - far), m.centre + _exceeded(m.threshold_scale, share / met)
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """The number that a question asks for, in steps: it is never shown, only compared."""
+
+    prepared: Prepared
+    step: Fraction
+
+    @property
+    def rounded(self) -> bool:
+        """Whether the number need not be a whole one of steps."""
+        return self.step.denominator != 1
+
+    def draw(self, source: Source, schema: Schema, secret: bytes) -> int:
+        """Compute it; halves are rounded up, so that numbers that are d whole steps apart stay so."""
+        [[measured]] = source.compute(self.prepared.request, schema, secret).measures
+        return max(-_MOST, min(_MOST, math.floor(int(measured) * self.step + Fraction(1, 2))))
+
+
+def _single(query: Query, schema: Schema) -> Prepared:
+    results = [result for _, result in query.outputs]
+    plain = len(results) == 1 and isinstance(results[0], Aggregate) and results[0].function in _ONE
+    if not plain or query.keys or query.having is not None or query.limit is not None:
+        raise InputError("A stream is asked for one COUNT or one SUM, without GROUP BY and without arithmetic on it.")
+    return prepare(canonical(query), schema)
+
+
+def _exceeded(scale: Fraction, chance: float) -> int:
+    """The least n >= 0 that one-sided noise exceeds with at most that chance: e^(-(n + 1)/scale).
+
+    >>> _exceeded(Fraction(1), 0.05), _exceeded(Fraction(1, 100), 0.05)
+    (2, 0)
+    """
+    return max(0, math.ceil(-float(scale) * math.log(min(1, chance))) - 1)
+
+
+def _number(value: Fraction) -> float:
+    """A whole number as such, else a float."""
+    return int(value) if value.denominator == 1 else float(value)

@@ -1,0 +1,265 @@
+"""Any function of the rows: run on disjoint blocks of them, its outputs aggregated privately (sample and aggregate).
+
+Let f be any function of rows. The units are divided at random into m blocks, f is computed on each, and a private
+aggregate of the m outputs is released. One unit is in one block, whose output is one of m records; so neighbouring
+tables, under add/remove or under replace, give m outputs of which one may be replaced. What the aggregate promises for
+one replaced record holds for a unit, whatever f does and however many rows the unit has.
+[Nissim-Raskhodnikova-Smith 2007; Smith 2011; Mohan-Thakurta-Shi-Song-Culler 2012 (GUPT)]
+
+That needs f to see one block alone, and to have no other way out than its output: `noisette.apply` sees to it.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow
+
+from noisette.apply import options, running, votes
+from noisette.apply.advice import Advice, advice
+from noisette.apply.dividing import as_bytes, divided
+from noisette.apply.means import Mean, Winsorized, mean, winsorized
+from noisette.apply.medians import Median, median
+from noisette.apply.numbers import Numbers
+from noisette.apply.payload import Payload, payload_of
+from noisette.apply.progress import bar
+from noisette.errors import InputError
+from noisette.exact.number import Number, whole
+from noisette.exact.random import SYSTEM, Random
+from noisette.privacy import Guarantee, Neighbours, Promise, Pure
+from noisette.query.canonical import canonical_text
+from noisette.query.expected import SIZES, Expected
+from noisette.query.expression import Name
+from noisette.query.frame import Frame
+from noisette.query.plan import Aggregate, Query, Relation
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.query.stability import ROW, Shape, shape_of, unit_names
+from noisette.questions.scored import rows_of
+from noisette.questions.told import Told
+
+__all__ = ["Applied", "Apply"]
+
+Aggregator: TypeAlias = Mean | Winsorized | Median | votes.Vote
+
+_OF_NUMBERS: dict[str, Callable[..., Aggregator]] = {"mean": mean, "winsorized": winsorized, "median": median}
+_OF_LABELS = ("mode", "stable")
+_MOST_BLOCKS = 10_000
+
+
+@dataclass(frozen=True, repr=False)
+class Apply:
+    """What a function gives for the rows, privately: of `blocks` parts of them, their outputs aggregated.
+
+    The function gets a pyarrow.Table of one block with `columns` (all but the unit's, unless named), and gives a number
+    within `bounds`, or several if `outputs` says how many or what they are called, or a label (of `labels`). What else
+    it does counts as `default`: the middle of the bounds, or no vote. It may take so many `seconds` and so much
+    `memory` for a block, and has no files, no network, no threads; it finds the modules that it names, and `modules`.
+
+    >>> def share_of_old(rows):
+    ...     return (rows["age"].to_numpy() >= 65).mean()
+    >>> Apply(share_of_old, blocks=50, bounds=(0, 1), columns=["age"])
+    Apply(share_of_old, blocks=50, aggregate='mean')
+    """
+
+    payload: Payload
+    name: str
+    blocks: int
+    aggregate: str
+    columns: tuple[str, ...] | None
+    of: Frame | None
+    limits: running.Limits
+    numbers: Numbers | None
+    labels: tuple[str, ...] | None
+    default: str | None
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        *,
+        blocks: int,
+        bounds: Any = None,
+        columns: Sequence[str] | None = None,
+        of: Frame | None = None,
+        aggregate: str = "mean",
+        default: Any = None,
+        seconds: float = 1.0,
+        memory: str | int = "1 GiB",
+        outputs: int | Sequence[str] | None = None,
+        labels: Sequence[str] | None = None,
+        modules: Sequence[str] = (),
+    ) -> None:
+        if not callable(function):
+            raise InputError("Apply needs a function of a table: Apply(lambda rows: ..., blocks=50, bounds=(0, 1)).")
+        if aggregate not in (*_OF_NUMBERS, *_OF_LABELS):
+            raise InputError(f"aggregate must be one of {', '.join((*_OF_NUMBERS, *_OF_LABELS))}.")
+        of_numbers = aggregate in _OF_NUMBERS
+        if (labels if of_numbers else bounds or outputs) is not None:
+            raise InputError("bounds and outputs are for numbers, labels for the aggregates mode and stable.")
+        m = whole(blocks, "blocks", least=2)
+        if m > _MOST_BLOCKS:
+            raise InputError(f"blocks must be at most {_MOST_BLOCKS:,}: Apply(...).advise says how many are useful.")
+        numbers = options.numbers(bounds, outputs, default, m) if of_numbers else None
+        listed, vote = (None, None) if of_numbers else options.labels(labels, default, aggregate)
+        count = None if numbers is None else len(numbers.names)
+        put = {
+            "payload": payload_of(function, count, options.texts(modules, "modules")),
+            "name": getattr(function, "__name__", "function"),
+            "blocks": m,
+            "aggregate": aggregate,
+            "columns": None if columns is None else options.texts(columns, "columns"),
+            "of": of,
+            "limits": running.Limits(options.seconds(seconds), options.memory(memory)),
+            "numbers": numbers,
+            "labels": listed,
+            "default": vote,
+        }
+        for name, value in put.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Apply({self.name}, blocks={self.blocks}, aggregate={self.aggregate!r})"
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "Applied":
+        """What would be released, if functions can be run here."""
+        relation, columns = _rows(self.columns, self.of, schema)
+        aggregate = self._aggregate(spend, neighbours, level)
+        running.check(self.payload, self.limits)
+        return Applied(self, relation, columns, shape_of(relation, schema), aggregate)
+
+    def _aggregate(self, spend: Promise, neighbours: Neighbours, level: float) -> Aggregator:
+        if self.numbers is not None:
+            return _OF_NUMBERS[self.aggregate](self.numbers, spend, neighbours, level)
+        if self.aggregate == "stable":
+            return votes.stable(self.labels, self.default, self.blocks, spend, neighbours, level)
+        assert self.labels is not None
+        return votes.mode(self.labels, self.default, self.blocks, spend, neighbours, level)
+
+    def rehearse(self, rows: pyarrow.Table) -> Any:
+        """What the function gives for made-up rows, in the place where it will run; if it fails, why.
+
+        A real block that fails says nothing, so try it here first. Never on private rows: nothing is noised.
+        """
+        if not isinstance(rows, pyarrow.Table):
+            raise InputError("Rehearse with a pyarrow.Table of made-up rows.")
+        said = running.tried(self.payload, as_bytes(rows), self.limits)
+        if "failed" in said:
+            error = InputError(f"The function fails on these rows: {said['failed'].strip().splitlines()[-1]}")
+            error.add_note(said["failed"])
+            raise error
+        gave = bytes.fromhex(said["gave"])
+        if self.numbers is None:
+            return gave.decode()
+        found = np.frombuffer(gave, "<f8").tolist()
+        return found if len(found) > 1 else found[0]
+
+    def advise(self, units: int, *, spend: Promise | Number, level: float = 0.95) -> Advice:
+        """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public."""
+        promise = spend if not isinstance(spend, Number) else Pure(spend)
+        if whole(units, "units") < 2 * self.blocks:
+            raise InputError("There are fewer than two units for each block: name fewer blocks.")
+
+        def expected(blocks: int) -> tuple[Expected, ...]:
+            numbers = None if self.numbers is None else replace(self.numbers, blocks=blocks)
+            question = _with(self, blocks=blocks, numbers=numbers)
+            return question._aggregate(promise, Neighbours.ADD_REMOVE, level).expected()
+
+        def seconds(blocks: int) -> float:
+            return -(-blocks // len(running.cores())) * self.limits.slot
+
+        return advice(units, expected, seconds, "blocks off" if self.aggregate in ("median", *_OF_LABELS) else "±")
+
+
+@dataclass(frozen=True)
+class Applied(Told):
+    """A function that would be run on blocks, and the aggregate that would be told."""
+
+    question: Apply
+    relation: Relation
+    columns: tuple[tuple[str, str], ...]
+    shape: Shape
+    aggregate: Aggregator
+
+    @property
+    def text(self) -> str:
+        """The rows, the function, and how its outputs are aggregated."""
+        counted = tuple((name, Aggregate("count", Name(full))) for full, name in self.columns)
+        asked = self.question
+        kinds = [self.shape.columns[full] for full, _ in self.columns]
+        known = [kinds, asked.numbers, asked.labels, asked.default, asked.limits, asked.payload.modules]
+        ends = [self.aggregate.level] if isinstance(self.aggregate, Median) else []  # drawn, too
+        return json.dumps(
+            {
+                "question": f"apply {asked.aggregate} of {asked.blocks}",
+                "asked": canonical_text(Query(self.relation, (), counted)),
+                "columns": [name for _, name in self.columns],
+                "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
+                "declared": hashlib.sha256(repr([*known, *ends]).encode()).hexdigest()[:16],
+            }
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the aggregate is worth."""
+        return self.aggregate.guarantee
+
+    @property
+    def unit(self) -> str:
+        """The declared unit column, or "row"."""
+        return str(self.shape.unit)
+
+    @property
+    def why(self) -> str:
+        """Why this noise."""
+        return self.aggregate.why
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanisms with what they are applied to."""
+        return self.aggregate.parts
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """The noise to expect."""
+        return [self.aggregate.expected()]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Fetch the rows, divide them, run the function on each block and aggregate."""
+        asked = self.question
+        short = {full: f"c{i}" for i, (full, _) in enumerate(self.columns)}
+        rows = source.rows(self.relation, short, schema)
+        blocks = divided(rows, [name for _, name in self.columns], asked.blocks, rng)
+        told = bar(asked.blocks, asked.limits.slot, len(running.cores()))
+        return self.aggregate.draw(running.outputs(asked.payload, blocks, asked.limits, told), rng)
+
+
+# Rows
+
+
+def _rows(
+    columns: tuple[str, ...] | None, of: Frame | None, schema: Schema
+) -> tuple[Relation, tuple[tuple[str, str], ...]]:
+    """The relation, and its columns with the names that the function sees."""
+    frame = rows_of(of, columns[0] if columns else "", schema)
+    if frame.keys is not None:
+        raise InputError("A function gets rows, not groups: leave group_by out.")
+    relation = frame.relation if columns is None else frame.select(*columns).relation
+    shape = shape_of(relation, schema)
+    if shape.public:
+        raise InputError("All tables of this question are public: run the function on them directly.")
+    if shape.unit == ROW and shape.rows != 1:
+        raise InputError("Join on a column of the public table that has no repeats: each row here must stay one row.")
+    hidden = set(unit_names(relation, schema)) | frame.hidden if columns is None else set()
+    shown = [full for full in shape.columns if full not in hidden]
+    short = [full.partition(".")[2] for full in shown]
+    return relation, tuple((full, s if short.count(s) == 1 else full) for full, s in zip(shown, short, strict=True))
+
+
+def _with(question: Apply, **changed: Any) -> Apply:
+    """The same question with other fields."""
+    new = object.__new__(Apply)
+    for name, value in {**vars(question), **changed}.items():
+        object.__setattr__(new, name, value)
+    return new

@@ -1,0 +1,42 @@
+"""Which mechanism errs least on a median: against laws that are written out, and by simulation."""
+
+import statistics
+
+import numpy as np
+import pytest
+
+from noisette.accuracy.medians import compare_medians
+from noisette.errors import InputError
+from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth_bounds import Order
+from noisette.privacy import Neighbours, Pure
+from noisette.report.lines import lines
+
+
+def normal(p):
+    return 500 + 80 * statistics.NormalDist().inv_cdf(p)
+
+
+def test_the_table_says_who_wins_where():
+    table = compare_medians(normal, low=0, high=1000, sizes=[10, 300])
+    assert table.best(10) == "smooth, Cauchy"
+    assert table.best(300) == "inverse sensitivity"
+    assert all(row["global sensitivity"] == 1000 for row in table.errors.values())
+    assert "records" in str(table)
+    assert "<table" in table._repr_html_()
+    assert lines(table.curves, {}, axis="records", title="error").count("<polyline") == 6
+
+
+def test_errors_are_those_of_releases():
+    table = compare_medians(normal, low=0, high=1000, sizes=[101])
+    statistic = Order("1/2", 0, 1000, neighbours=Neighbours.REPLACE)
+    x = [round(normal((i + 0.5) / 101)) for i in range(101)]
+    m = InverseSensitivity.calibrated(Pure(1), statistic=statistic)
+    off = np.abs(np.array([m(x) for _ in range(1000)]) - 500)
+    assert 0.9 < np.mean(off <= table.errors[101]["inverse sensitivity"]) < 0.995
+
+
+def test_bad_levels_and_sizes_are_refused():
+    for options in ({"level": 1}, {"sizes": [0]}, {"epsilon": 0}, {"delta": 0}):
+        with pytest.raises(InputError):
+            compare_medians(normal, **{"low": 0, "high": 1000, "sizes": [3], **options})

@@ -1,0 +1,233 @@
+"""What one replaced block can change, against brute force, and how far off the aggregates are."""
+
+import itertools
+import math
+import struct
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import noisette as nz
+from noisette.apply.means import mean, winsorized
+from noisette.apply.medians import median
+from noisette.apply.noise import STEPS
+from noisette.apply.numbers import CELLS, Numbers
+from noisette.apply.votes import mode, stable
+from noisette.exact.random import SYSTEM
+from noisette.mechanisms import Geometric
+
+BOTH = list(nz.Neighbours)
+SPENDS = [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/10")]
+
+
+def numbers(blocks, bounds=((0, 10),)):
+    pairs = tuple((Fraction(low), Fraction(high)) for low, high in bounds)
+    names = tuple(f"v{i}" for i in range(len(pairs)))
+    return Numbers(names, pairs, tuple((low + high) / 2 for low, high in pairs), blocks)
+
+
+def sent(*values):
+    return struct.pack(f"<{len(values)}d", *values)
+
+
+# Numbers
+
+
+def test_outputs_are_clamped_and_failures_count_as_the_default():
+    known = numbers(6)
+    found = [sent(3.5), sent(-1e300), sent(math.inf), sent(math.nan), b"", sent(1, 2)]
+    assert known.read(found) == [[Fraction(7, 2), 0, 5, 5, 5, 5]]
+    assert numbers(1, ((0, 1), (0, 10))).read([sent(math.nan, 2)]) == [[Fraction(1, 2)], [2]]
+
+
+@pytest.mark.parametrize("make", [mean, winsorized, median])
+@pytest.mark.parametrize("spend", SPENDS, ids=repr)
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("neighbours", BOTH, ids=str)
+def test_the_promise_is_kept_and_used(make, spend, count, neighbours):
+    made = make(numbers(20, ((0, 10),) * count), spend, neighbours, 0.95)
+    assert made.guarantee.neighbours is neighbours
+    assert made.guarantee <= type(spend)(*_numbers_of(spend, 1), neighbours=neighbours)
+    assert not made.guarantee <= type(spend)(*_numbers_of(spend, Fraction(9, 10)), neighbours=neighbours)
+
+
+def _numbers_of(spend, factor):
+    first = spend.rho if isinstance(spend, nz.ZCDP) else spend.eps
+    return [first * factor, *([spend.delta0] if isinstance(spend, nz.Approx) else [])]
+
+
+def loss(made, before, after):
+    """The largest log-ratio of the noised sum of steps of one number: noise of this scale, moved by so much."""
+    moved = abs(_sum(made, before) - _sum(made, after))
+    return float(moved / made.noise.mechanism.scale)
+
+
+def _sum(made, outputs):
+    [values] = made.numbers.read(outputs)
+    return sum(round(value * STEPS / 10) for value in values)
+
+
+def test_the_mean_of_blocks_loses_epsilon_and_no_more():
+    made = mean(numbers(4), nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+    outputs = [sent(x) for x in (-5, 0, 4, 10, 99)] + [b"failed"]
+    worlds = [list(world) for world in itertools.product(outputs, repeat=2)]
+    pairs = [
+        ([*a, sent(3), sent(9)], [*b, sent(3), sent(9)])
+        for a in worlds
+        for b in worlds
+        if (a[0] != b[0]) + (a[1] != b[1]) == 1
+    ]
+    worst = max(loss(made, *pair) for pair in pairs)
+    assert worst == pytest.approx(1)
+    less = replace(made, noise=replace(made.noise, mechanism=Geometric(made.noise.mechanism.scale * Fraction(4, 5))))
+    assert max(loss(less, *pair) for pair in pairs) > 1.2
+    two = [([*a, sent(3)], [*b, sent(3)]) for a in worlds for b in worlds]  # a unit in two blocks
+    assert max(loss(made, *pair) for pair in two) == pytest.approx(2)
+
+
+def test_the_noise_is_a_block_s_share_of_the_bounds():
+    """Erratum E15: the slide adds noise for all of the bounds, m times as much as is needed."""
+    for m in (5, 50, 500):
+        made = mean(numbers(m), nz.Pure(1), nz.Neighbours.REPLACE, 0.95)
+        scale = made.noise.mechanism.scale * 10 / STEPS / m  # on the mean itself
+        assert scale == Fraction(10, m)
+        [expected] = made.expected()
+        assert expected.half_width == pytest.approx(10 / m * math.log(20), rel=1e-3)
+
+
+@pytest.mark.parametrize("spend", SPENDS, ids=repr)
+def test_error_bars_hold_the_mean_of_the_clamped_outputs(spend):
+    made, times = mean(numbers(40, ((0, 10), (-1, 1))), spend, nz.Neighbours.REPLACE, 0.9), 300
+    outputs = [sent(5 + (i % 5 - 2) / 10, 0.3) for i in range(40)]
+    missed = np.zeros(2)
+    for _ in range(times):
+        drawn = made.draw(outputs, SYSTEM).to_pylist()[0]
+        missed += [not drawn[f"v{i}_low"] <= x <= drawn[f"v{i}_high"] for i, x in enumerate((5.0, 0.3))]
+    assert (missed <= times * 0.1 + 5 * math.sqrt(times * 0.09)).all()
+
+
+def test_a_winsorized_mean_is_nearer_where_the_blocks_agree():
+    known, outputs = numbers(200, ((0, 1000),)), [sent(500 + i % 7) for i in range(200)]
+    plain, wise = (make(known, nz.Pure(4), nz.Neighbours.REPLACE, 0.95) for make in (mean, winsorized))
+    errors = {
+        make: [abs(make.draw(outputs, SYSTEM).to_pylist()[0]["v0"] - 503) for _ in range(60)] for make in (plain, wise)
+    }
+    assert np.median(errors[wise]) < np.median(errors[plain]) / 3
+    drawn = wise.draw(outputs, SYSTEM).to_pylist()[0]
+    assert drawn["v0_low"] < drawn["v0"] < drawn["v0_high"] < drawn["v0_low"] + 2 * wise.expected()[0].half_width
+
+
+# Ranks
+
+
+def cells(outputs):
+    counts = np.zeros(CELLS, np.int64)
+    for x in outputs:
+        counts[min(CELLS - 1, int(x / 10 * CELLS))] += 1
+    return counts
+
+
+def law_of(mechanism, counts):
+    if hasattr(mechanism, "law"):
+        return np.array(list(mechanism.law(counts).values()))
+    return mechanism.pmf(np.arange(CELLS), counts)
+
+
+@pytest.mark.parametrize("make", [winsorized, median])
+def test_quantiles_of_blocks_lose_no_more_than_they_say(make):
+    made = make(numbers(6), nz.Pure(2), nz.Neighbours.ADD_REMOVE, 0.95)
+    ranked = made.quartiles if make is winsorized else made.ranks.mechanisms
+    values = [0.0, 2.5, 5.0, 9.99]
+    worlds = [list(world) for world in itertools.combinations_with_replacement(values, 6)]
+    for one in ranked:
+        worst = 0.0
+        laws = {tuple(world): np.log(law_of(one, cells(world))) for world in worlds}
+        for world, i, new in itertools.product(worlds, range(6), values):
+            other = tuple(sorted([*world[:i], *world[i + 1 :], new]))
+            worst = max(worst, float(np.abs(laws[tuple(world)] - laws[other]).max()))
+        assert worst <= float(one.guarantee(1).eps) + 1e-9
+        assert worst > float(one.guarantee(1).eps) / 3  # a public grid of empty cells around costs the rest
+
+
+def test_a_median_has_error_bars_that_hold_it():
+    made, times = median(numbers(101), nz.Pure(4), nz.Neighbours.REPLACE, 0.9), 300
+    outputs = [sent(i / 10) for i in range(101)]
+    drawn = [made.draw(outputs, SYSTEM).to_pylist()[0] for _ in range(times)]
+    missed = sum(not one["v0_low"] <= 5 <= one["v0_high"] for one in drawn)
+    assert missed <= times * 0.1 + 5 * math.sqrt(times * 0.09)
+
+
+# Votes
+
+LABELS = ("a", "b", "c")
+
+
+def votes_of(world):
+    return [sum(vote == label for vote in world) for label in LABELS]
+
+
+def neighbours_of(world):
+    for i, new in itertools.product(range(len(world)), (*LABELS, None)):
+        yield [*world[:i], new, *world[i + 1 :]]
+
+
+def test_a_mode_loses_no_more_than_epsilon():
+    made = mode(LABELS, None, 4, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+    assert made.guarantee == nz.Pure(1, neighbours=nz.Neighbours.ADD_REMOVE)
+    worst = 0.0
+    for world in itertools.combinations_with_replacement((*LABELS, None), 4):
+        law = np.log(made.mechanism.pmf(range(3), votes_of(world)))
+        for other in neighbours_of(list(world)):
+            worst = max(worst, float(np.abs(law - np.log(made.mechanism.pmf(range(3), votes_of(other)))).max()))
+    assert 0.5 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("labels", [LABELS, None])
+def test_a_stable_mode_keeps_its_delta(labels):
+    promise = nz.Approx(1, "1/20")
+    made = stable(labels, None, 6, promise, nz.Neighbours.ADD_REMOVE, 0.95)
+    assert made.guarantee <= nz.Approx(1, "1/20", neighbours=nz.Neighbours.ADD_REMOVE)
+    worst = 0.0
+    for world in itertools.combinations_with_replacement((*LABELS, None), 6):
+        law = made.mechanism.law(_table(world, labels))
+        for changed in neighbours_of(list(world)):
+            other = made.mechanism.law(_table(changed, labels))
+            worst = max(worst, sum(max(0.0, p - math.e * other.get(y, 0.0)) for y, p in law.items()))
+    assert 0.04 < worst <= 0.05 + 1e-9
+
+
+def _table(world, labels):
+    counts = votes_of(world)
+    return counts if labels else {label: n for label, n in zip(LABELS, counts, strict=True) if n}
+
+
+def test_what_is_no_label_has_no_vote():
+    made = mode(LABELS, None, 4, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+    wrong = [b"", b"d", b"\xff\xfe", b"a" * 300, b"a\n"]
+    assert [made._label(one) for one in wrong] == [None] * 5
+    assert [made._label(one) for one in (b"a", b"c")] == ["a", "c"]
+    free = stable(None, "none", 4, nz.Approx(1, "1e-6"), nz.Neighbours.REPLACE, 0.95)
+    assert [free._label(one) for one in (b"", b"\x1b[2J", "größe".encode(), b"a" * 201)] == [
+        "none",
+        "none",
+        "größe",
+        "none",
+    ]
+
+
+def test_a_clear_winner_is_told():
+    outputs = [b"b"] * 190 + [b"a"] * 5 + [b""] * 5
+    for made in (
+        mode(LABELS, None, 200, nz.Pure(1), nz.Neighbours.REPLACE, 0.95),
+        stable(LABELS, None, 200, nz.Approx(1, "1e-6"), nz.Neighbours.REPLACE, 0.95),
+        stable(None, None, 200, nz.Approx(1, "1e-6"), nz.Neighbours.REPLACE, 0.95),
+    ):
+        assert made.draw(outputs, SYSTEM).to_pylist() == [{"label": "b"}]
+
+
+def test_a_stable_mode_needs_a_delta():
+    for spend in (nz.Pure(1), nz.ZCDP("1/2")):
+        with pytest.raises(nz.errors.InputError, match="delta"):
+            stable(None, None, 10, spend, nz.Neighbours.REPLACE, 0.95)
