@@ -291,7 +291,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("run", BAD, ids=str)
+@pytest.mark.parametrize("run", BAD, ids=range(len(BAD)))
 def test_what_is_no_run_is_refused_before_any_coin_is_drawn(run):
     with pytest.raises(InputError) as error:
         BestOf(3, each=1)(run, Script())

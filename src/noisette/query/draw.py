@@ -40,8 +40,8 @@ def draw(design: Design, index: int, exact: Exact, rng: Random = SYSTEM) -> Nois
     keys = exact.keys
     told: dict[Measure, NDArray[np.float64]] = {}
     if task.members is not None:
-        kept, told = _told(design, index, values[task.members], rng)
-        keys = None if keys is None else keys.filter(_mask(kept))
+        mask, told = _told(design, index, values[task.members], rng)
+        kept, keys = _in_order(keys, np.flatnonzero(mask))
         values = {measure: numbers[kept] for measure, numbers in values.items()}
         told = {measure: numbers[kept] for measure, numbers in told.items()}
     size = len(next(iter(values.values())))
@@ -61,10 +61,16 @@ def _quantiles(
     return found
 
 
-def _mask(kept: NDArray[np.bool_]) -> Any:
-    import pyarrow
+def _in_order(keys: "pyarrow.Table | None", kept: NDArray[np.intp]) -> tuple[NDArray[np.intp], "pyarrow.Table | None"]:
+    """The groups that are told in ascending order of their keys, NULL last: an engine's own order may tell more."""
+    import pyarrow.compute
 
-    return pyarrow.array(kept)
+    if keys is None:
+        return kept, None
+    told = keys.take(pyarrow.array(kept))
+    by = [(name, "ascending") for name in told.column_names]
+    order = pyarrow.compute.sort_indices(told, sort_keys=by)  # NULL comes last by itself
+    return kept[order.to_numpy()], told.take(order)
 
 
 def _told(

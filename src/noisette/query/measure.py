@@ -57,8 +57,7 @@ class Request:
 
     `domains` holds for each key the values it is grouped by (other values are left out), or None where they are
     unknown. If all are known, measures come for every combination, in the order of `itertools.product`; if not, for the
-    groups that are there, in ascending order of their keys, NULL last. `limits` is None where each unit has one row at
-    most.
+    groups that are there, in any order. `limits` is None where each unit has one row at most.
     """
 
     source: Relation

@@ -39,12 +39,11 @@ def tally_rows(
         return Exact(None, _tally(run, rows, names, numbers, size, measures, values, kept=False))
     plain = [m for m in measures if m.what != "histogram"]
     columns = [f"m{i}" for i in range(len(plain))]
-    order = [exp.Ordered(this=column(f"g{i}"), nulls_first=False) for i in range(len(keys))]
     places = [f"g{i}" for i in range(len(keys))]
 
     def groups() -> exp.Select:
         grouped = coded(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns, lend)
-        return _cut(grouped, places, columns).order_by(*order)
+        return _cut(grouped, places, columns)
 
     found = run(groups)
     index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
