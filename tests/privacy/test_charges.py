@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 import noisette as nz
-from noisette.privacy.charges import square_of_pure
+from noisette.privacy.charges import charge_of, square_of_pure
 from noisette.privacy.convert import gaussian_delta
 
 
@@ -18,3 +18,16 @@ def test_a_gaussian_dominates_what_is_pure(e):
     response = [nz.Pure(e0).delta(e0 * i / 8) for i in range(8)]
     assert all(gaussian_delta(mu, e0 * i / 8) >= d * (1 - 1e-12) for i, d in enumerate(response))
     assert e0 > 20 or gaussian_delta(least, Fraction(0)) < response[0]
+
+
+def test_a_mix_adds_its_pure_parts_plainly_and_one_pair_for_the_rest():
+    pure, noisy = nz.Pure("0.15"), nz.Gaussian(40).guarantee(1)
+    alone, mix = charge_of(noisy), charge_of(pure + noisy)
+    assert mix.eps is None
+    assert mix.plain == Fraction(15, 100) + alone.plain < Fraction("0.4")
+    assert mix.aside == alone.aside == Fraction(1, 10**11)
+
+
+def test_many_small_parts_are_cheaper_by_their_rho():
+    many = charge_of(nz.Pure("0.01") * 1000 + nz.Gaussian(40).guarantee(1))
+    assert many.plain < 10 / 3

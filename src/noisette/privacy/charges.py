@@ -139,10 +139,12 @@ def _of_loss(loss: Loss) -> Charge:
 
 
 def _of_ledger(ledger: Ledger) -> Charge:
-    total = Charge(None, ledger.rho, None) if ledger.rho else Charge()
+    """The sum of all parts; for plain addition those that are known by rho alone are one pair together."""
+    pure, rest = Charge(), Charge(None, ledger.rho, None) if ledger.rho else Charge()
     for loss, count in ledger.parts:
-        total += _of_loss(loss) * count
-    return total
+        part = _of_loss(loss) * count
+        pure, rest = (pure, rest + part) if part.eps is None else (pure + part, rest)
+    return pure + _paired(rest)
 
 
 def _of_statement(cost: Guarantee) -> Charge:
@@ -174,15 +176,18 @@ def charge_of(cost: Guarantee) -> Charge:
             _least(stated.rho, known.rho),
             _least(stated.square, known.square),
             slack=known.slack,
+            plain=known.plain,
+            aside=known.aside,
         )
     )
 
 
 def _paired(charge: Charge) -> Charge:
-    """With a pair for plain addition, if it is known by rho alone."""
+    """With a pair for plain addition where epsilon is unknown: that of its rho, if it has none with less."""
     if charge.eps is not None or charge.rho is None:
         return charge
-    return replace(charge, plain=_plain(charge.rho), aside=_ASIDE)
+    whole = _plain(charge.rho)
+    return charge if charge.plain is not None and charge.plain <= whole else replace(charge, plain=whole, aside=_ASIDE)
 
 
 @lru_cache(maxsize=1024)
