@@ -12,6 +12,7 @@ from typing import Any
 from benchmarks import (
     accounting,
     asking,
+    choosing,
     growth,
     imports,
     independence,
@@ -34,6 +35,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "import": imports.run,
     "asking": asking.run,
     "ledger": ledger.run,
+    "choosing": choosing.run,
     "sparse_vector": sparse_vector.run,
     "quantiles": quantiles.run,
     "keys": keys.run,
