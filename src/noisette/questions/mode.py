@@ -3,17 +3,14 @@
 import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import pyarrow
 
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import StableMode
-from noisette.privacy import Approx, Guarantee, Neighbours, Promise
-from noisette.privacy.sensitivity import Sensitivity
+from noisette.privacy import Approx, Neighbours, Promise
 from noisette.query.canonical import canonical_text
-from noisette.query.design import recorded
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.measure import sensitivity
@@ -24,7 +21,7 @@ from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
 from noisette.questions.choice import Choice, best
 from noisette.questions.scored import Scores, counted
-from noisette.questions.told import Told
+from noisette.questions.told import ByOne
 
 __all__ = ["Mode"]
 
@@ -63,13 +60,8 @@ def _ahead(prepared: Prepared, spend: Promise, neighbours: Neighbours, level: fl
 
 
 @dataclass(frozen=True)
-class Ahead(Told):
+class Ahead(ByOne):
     """The most frequent of unknown keys, if it is ahead of all others by enough."""
-
-    prepared: Prepared
-    mechanism: StableMode
-    reach: Sensitivity
-    level: float
 
     @property
     def text(self) -> str:
@@ -78,24 +70,9 @@ class Ahead(Told):
         return json.dumps({"question": "mode", "asked": [asked], "declared": declared([self.prepared])})
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What the one bit is worth."""
-        return self.mechanism.guarantee(self.reach)
-
-    @property
-    def unit(self) -> str:
-        """The declared unit column, or "row"."""
-        return str(self.prepared.shape.unit)
-
-    @property
     def why(self) -> str:
         """Why it is told exactly, or not at all."""
         return "The keys are unknown: the most frequent one is told as it is, where nobody alone could have made it so."
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanism with what it is applied to."""
-        return [recorded(self.mechanism, self.prepared.request.measures[0], self.reach)]
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """By how many rows the first may be ahead and still not be told."""

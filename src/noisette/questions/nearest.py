@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.nearest import NearestPlace, NearestRadius
-from noisette.privacy import Guarantee, Neighbours, Promise
-from noisette.privacy.sensitivity import Sensitivity
+from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical, canonical_text
-from noisette.query.design import recorded
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.measure import sensitivity
@@ -26,7 +24,7 @@ from noisette.query.question import declared
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.questions.scored import rows_of
-from noisette.questions.told import Told
+from noisette.questions.told import ByOne
 
 __all__ = ["Nearest"]
 
@@ -76,13 +74,8 @@ def _whole(prepared: Prepared, name: str) -> list[int]:
 
 
 @dataclass(frozen=True)
-class NearestOffer(Told):
+class NearestOffer(ByOne):
     """A distance or a point, by the ranks of rows around a place."""
-
-    prepared: Prepared
-    mechanism: NearestPlace | NearestRadius
-    reach: Sensitivity
-    level: float
 
     @property
     def text(self) -> str:
@@ -93,26 +86,11 @@ class NearestOffer(Told):
         return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
 
     @property
-    def guarantee(self) -> Guarantee:
-        """What one choice by ranks is worth."""
-        return self.mechanism.guarantee(self.reach)
-
-    @property
-    def unit(self) -> str:
-        """The declared unit column, or "row"."""
-        return str(self.prepared.shape.unit)
-
-    @property
     def why(self) -> str:
         """Why ranks."""
         return (
             "Ranks of distances: one person moves them by one, but the distance itself by as much as the map is wide."
         )
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanism with what it is applied to."""
-        return [recorded(self.mechanism, self.prepared.request.measures[0], self.reach)]
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """By how many ranks it may be off."""

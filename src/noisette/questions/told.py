@@ -2,15 +2,20 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow
 
 from noisette.errors import PrivacyError
+from noisette.privacy import Guarantee
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.design import recorded
+from noisette.query.prepare import Prepared
 from noisette.releases import Column
 
-__all__ = ["Told"]
+__all__ = ["ByOne", "Told"]
 
 
 class Told:
@@ -39,6 +44,31 @@ class Told:
                 "The answer that was kept for this question was changed: restore a backup of the ledger."
             )
         return table
+
+
+@dataclass(frozen=True)
+class ByOne(Told):
+    """An offer of one mechanism for what one query measures; `reach` is how far a unit can move that."""
+
+    prepared: Prepared
+    mechanism: Any
+    reach: Sensitivity
+    level: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the mechanism promises."""
+        return self.mechanism.guarantee(self.reach)  # type: ignore[no-any-return]
+
+    @property
+    def unit(self) -> str:
+        """The declared unit column, or "row"."""
+        return str(self.prepared.shape.unit)
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism with what it is applied to."""
+        return [recorded(self.mechanism, self.prepared.request.measures[0], self.reach)]
 
 
 def _columns(drawn: pyarrow.Table) -> Iterator[Column]:
