@@ -392,6 +392,7 @@ def in_child(check):
         try:
             held = check()
         except BaseException:
+            traceback.print_exc()
             held = False
         os._exit(0 if held else 1)
     return os.waitpid(child, 0)[1] == 0

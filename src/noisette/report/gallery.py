@@ -8,6 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,8 +118,8 @@ def _linked(text: str) -> str:
 
 
 def _call(m: Any) -> str:
-    fields = ", ".join(f"{name}={value}" for name, value in vars(m).items())
-    return f"{type(m).__name__}({fields})"
+    stated = ", ".join(f"{field.name}={getattr(m, field.name)}" for field in fields(m))
+    return f"{type(m).__name__}({stated})"
 
 
 def _picture(kind: type, example: Any) -> str | None:

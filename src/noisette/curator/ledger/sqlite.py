@@ -44,7 +44,8 @@ class SQLite(Store):
             raise InputError(f"The ledger {self.path.name} is a directory: name a file.")
         connection = sqlite3.connect(self.path, timeout=self.timeout, isolation_level=None, check_same_thread=False)
         try:
-            ours, tables = (connection.execute(q).fetchone()[0] for q in ("PRAGMA application_id", _TABLES))
+            # Both are written at once: whoever sees tables first and then the mark cannot miss it.
+            tables, ours = (connection.execute(q).fetchone()[0] for q in (_TABLES, "PRAGMA application_id"))
             if ours != _OURS and tables:
                 raise InputError(f"{self.path.name} is a database but not a ledger: name another file.")
             _write_ahead(connection, self.timeout)
