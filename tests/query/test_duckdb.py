@@ -143,7 +143,10 @@ def answer(source, schema_table, keys, domains, measures=MEASURES, limits=None, 
     exact = source.compute(request, {"t": schema_table, "wards": WARDS}, SECRET)
     found = None if exact.keys is None else list(zip(*exact.keys.to_pydict().values(), strict=True))
     assert all(m.dtype == np.int64 for m in exact.measures)
-    return found, [m.tolist() for m in exact.measures]
+    if found is None:
+        return None, [m.tolist() for m in exact.measures]
+    order = sorted(range(len(found)), key=lambda i: repr(found[i]))  # groups come in any order
+    return [found[i] for i in order], [m[order].tolist() for m in exact.measures]
 
 
 steps = tuple(Fraction(i, 10) for i in range(-10, 21))
