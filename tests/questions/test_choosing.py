@@ -104,6 +104,7 @@ def test_a_score_is_one_count_or_sum(curator, text):
     [
         (lambda: nz.Choose([], score=str), "candidates"),
         (lambda: nz.Choose([1], score=str), "candidates"),
+        (lambda: nz.Choose(5, score=str), "candidates"),
         (lambda: nz.Choose([1, 1], score=str), "twice"),
         (lambda: nz.Choose([1, 2], score="COUNT(*)"), "function"),
         (lambda: nz.Choose([1, 2], score=str, sensitivity=-1), "sensitivity"),
@@ -122,6 +123,7 @@ def test_bad_candidates_are_refused_at_once(make, said):
         (nz.Top("ward", 0), "k must"),
         (nz.Mode("illness"), "delta"),
         (nz.Mode("nothing"), "nothing"),
+        (nz.Mode("ward", of="visits"), "of must"),
         (nz.Choose([1, 2], score=lambda _: 3), "question"),
         (nz.Nearest("age", "age", place=(-5, 0), k=1), "place"),
         (nz.Nearest("age", "age", place=(5, 5), k=0), "k must"),

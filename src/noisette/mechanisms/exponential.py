@@ -84,6 +84,21 @@ class Selection:
     # What it promises
 
     @classmethod
+    def calibrated(
+        cls, guarantee: Promise, sensitivity: Distance = 1, *, candidates: int, monotone: bool = False
+    ) -> Self:
+        """Return the least scale that keeps the guarantee, for scores that move by at most the sensitivity each.
+
+        Under replace scores move in both directions, whatever `monotone` says of added and removed records.
+        """
+        return cls._kept(guarantee, sensitivity, pure_epsilon(guarantee), monotone, candidates=candidates)
+
+    def guarantee(self, distance: Distance = 1) -> Promise:
+        """Return Pure(range / scale) for scores that move by at most `distance` each."""
+        epsilon, neighbours = self._epsilon(distance)
+        return Pure(epsilon, neighbours=neighbours)
+
+    @classmethod
     def _kept(
         cls, guarantee: Promise, sensitivity: Distance, epsilon: Fraction, monotone: bool, **options: Any
     ) -> Self:

@@ -39,8 +39,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.exponential import Scores, Selection
-from noisette.mechanisms.mechanism import Distance, pure_epsilon
-from noisette.privacy import Promise, Pure
+from noisette.mechanisms.mechanism import Distance
+from noisette.privacy import Promise
 
 __all__ = ["NoisyMax", "NoisyMaxGap"]
 
@@ -80,6 +80,7 @@ class _Geometric:
 class NoisyMax(Selection):
     """One of the candidates 0 .. candidates-1, given their whole scores, by two-sided noise.
 
+    >>> from noisette.privacy import Pure
     >>> m = NoisyMax.calibrated(Pure(1), candidates=4)
     >>> m, m.guarantee(1), m([0, 1, 3, 2]) in range(4)
     (NoisyMax(scale=Fraction(2, 1), candidates=4, monotone=False), Pure('1'), True)
@@ -90,21 +91,6 @@ class NoisyMax(Selection):
     def __init__(self, scale: Number, *, candidates: int, monotone: bool = False) -> None:
         super().__init__(scale, candidates=candidates, monotone=monotone)
         DiscreteLaplace(self.scale)  # which refuses scales that cannot be drawn
-
-    @classmethod
-    def calibrated(
-        cls, guarantee: Promise, sensitivity: Distance = 1, *, candidates: int, monotone: bool = False
-    ) -> Self:
-        """Return the least scale that keeps the guarantee, for scores that move by at most the sensitivity each.
-
-        Under replace scores move in both directions, whatever `monotone` says of added and removed records.
-        """
-        return cls._kept(guarantee, sensitivity, pure_epsilon(guarantee), monotone, candidates=candidates)
-
-    def guarantee(self, distance: Distance = 1) -> Promise:
-        """Return Pure(range / scale) for scores that move by at most `distance` each."""
-        epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours)
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""
@@ -196,6 +182,7 @@ class NoisyMaxGap:
 
     The gap estimates how far the released candidate is ahead of the best other one, `error` is how far off it is.
 
+    >>> from noisette.privacy import Pure
     >>> m = NoisyMaxGap.calibrated(Pure(1), candidates=3, monotone=True)
     >>> m, m.guarantee(1), m([0, 90, 30])[0]
     (NoisyMaxGap(scale=Fraction(1, 1), candidates=3, monotone=True, noise='geometric'), Pure('1'), 1)

@@ -17,7 +17,7 @@ Textbook: not in the textbooks; it is report noisy max with exponential noise (e
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,6 @@ from noisette.exact import choice
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, exp_real
 from noisette.mechanisms.exponential import Scores, Selection
-from noisette.mechanisms.mechanism import Distance, pure_epsilon
-from noisette.privacy import Promise, Pure
 
 __all__ = ["PermuteAndFlip"]
 
@@ -39,27 +37,13 @@ _ENUMERATED = 1024
 class PermuteAndFlip(Selection):
     """One of the candidates 0 .. candidates-1, given their whole scores.
 
+    >>> from noisette.privacy import Pure
     >>> m = PermuteAndFlip.calibrated(Pure(1), candidates=4)
     >>> m, m.guarantee(1), m([0, 1, 3, 2]) in range(4)
     (PermuteAndFlip(scale=Fraction(2, 1), candidates=4, monotone=False), Pure('1'), True)
     >>> m.pmf(range(4), [0, 1, 3, 2]).round(4).tolist(), m.interval(0.95)
     ([0.0795, 0.1372, 0.5356, 0.2477], 6.0)
     """
-
-    @classmethod
-    def calibrated(
-        cls, guarantee: Promise, sensitivity: Distance = 1, *, candidates: int, monotone: bool = False
-    ) -> Self:
-        """Return the least scale that keeps the guarantee, for scores that move by at most the sensitivity each.
-
-        Under replace scores move in both directions, whatever `monotone` says of added and removed records.
-        """
-        return cls._kept(guarantee, sensitivity, pure_epsilon(guarantee), monotone, candidates=candidates)
-
-    def guarantee(self, distance: Distance = 1) -> Promise:
-        """Return Pure(range / scale) for scores that move by at most `distance` each."""
-        epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours)
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""

@@ -1,6 +1,6 @@
 """One of several candidates, by a score that is a count or a sum over the data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,7 +44,7 @@ class Choose:
         score: Callable[[Any], str | Query | Asked],
         sensitivity: Number | None = None,
     ) -> None:
-        object.__setattr__(self, "candidates", tuple(candidates))
+        object.__setattr__(self, "candidates", tuple(candidates) if isinstance(candidates, Iterable) else ())
         object.__setattr__(self, "score", score)
         object.__setattr__(self, "sensitivity", sensitivity)
         if not 2 <= len(self.candidates) <= _MOST:

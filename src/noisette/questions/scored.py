@@ -28,8 +28,10 @@ __all__ = ["Scores", "counted", "rows_of", "scores_of"]
 
 def rows_of(of: Frame | None, column: str, schema: Schema) -> Frame:
     """The rows that a question is about: those of a frame, or of the one private table (that has the column)."""
-    if of is not None:
+    if isinstance(of, Frame):
         return of
+    if of is not None:
+        raise InputError('of must be rows that were made with a table\'s methods: of=curator.table("visits").')
     private = [table for table in schema.values() if not table.public]
     having = [table for table in private if any(known.name == column for known in table.columns)]
     tables = having if len(private) > 1 else private
