@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import noisette as nz
-from noisette.apply.means import mean, winsorized
+from noisette.apply.means import _steps, mean, winsorized
 from noisette.apply.medians import median
 from noisette.apply.noise import STEPS
 from noisette.apply.numbers import CELLS, Numbers
@@ -231,3 +231,11 @@ def test_a_stable_mode_needs_a_delta():
     for spend in (nz.Pure(1), nz.ZCDP("1/2")):
         with pytest.raises(nz.errors.InputError, match="delta"):
             stable(None, None, 10, spend, nz.Neighbours.REPLACE, 0.95)
+
+
+@pytest.mark.parametrize("wild", [10**12, -(10**12)])
+def test_an_output_beyond_a_range_that_was_found_moves_the_sum_by_that_range_at_most(wild):
+    """The winsorized mean has noise for the range about the quartiles, so all outputs must be put into it."""
+    inside = Fraction(4), Fraction(6)
+    before = _steps([Fraction(5)] * 3, inside)
+    assert abs(_steps([Fraction(5), Fraction(5), Fraction(wild)], inside) - before) <= STEPS

@@ -152,3 +152,28 @@ def test_distances_and_points_are_about_where_people_are(curator):
     assert true[90] <= row["distance"] <= true[110] + 1
     [point] = curator.ask(nz.Nearest("age", "100 - age", place=(50, 50), k=100, tell="place"), spend=1000).rows()
     assert abs(np.hypot(point["x"] - 50, point["y"] - 50) - row["distance"]) < 3
+
+
+def test_scores_on_different_grids_move_in_one_unit():
+    """Tenths and whole numbers: three rows of up to 50 tenths, and three of up to 100."""
+    data = pyarrow.table({"patient": np.arange(30) // 3, "pay": np.arange(30) / 10, "age": np.arange(30)})
+    columns = {
+        "pay": {"type": "real", "bounds": [0, 5], "grid": "1/10", "nullable": False},
+        "age": {"bounds": [0, 100], "nullable": False},
+    }
+    policy = {"tables": {"visits": {**LIMITS, "columns": columns}}}
+    curator = nz.open({"visits": data}, budget=10**6, policy=policy)
+    mixed = nz.Choose(["pay", "age"], score=lambda name: f"SELECT SUM({name}) FROM visits")
+    scores = mixed.offer(curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95).scores
+    assert scores.reach(nz.Neighbours.ADD_REMOVE).linf * scores.unit == 300
+    assert curator.ask(mixed, spend=10**5).rows() == [{"chosen": "age"}]
+
+
+def test_unknown_keys_are_told_in_order():
+    """An engine's own order of the groups would tell something about the table."""
+    word = [f"{i * 7919 % 997:03}" for i in range(997)] * 60
+    curator = nz.open({"words": pyarrow.table({"word": word})}, budget=nz.Approx(100, "1e-4"))
+    answer = curator.sql("SELECT word, COUNT(*) AS n FROM words GROUP BY word", spend=nz.Approx(5, "1e-6"))
+    told = [row["word"] for row in answer.rows()]
+    assert len(told) > 900
+    assert told == sorted(told)
