@@ -32,18 +32,22 @@ def written(folder: Path, rows: int) -> Visits:
     ...     duckdb.sql(f"SELECT count(*), count(DISTINCT user_id) <= 100, max(ward) FROM {visits.table}").fetchall()
     [(1000, True, 9)]
     """
-    keys = [f"(hash(i, '{name}') % {count})::BIGINT AS {name}" for name, count in KEYS.items()]
     columns = [
-        f"(hash(i, 'user') % {max(1, rows // 10)})::BIGINT AS user_id",
-        *keys,
+        f"{_below(max(1, rows // 10), 'user')} AS user_id",
+        *(f"{_below(count, name)} AS {name}" for name, count in KEYS.items()),
         "'street ' || street AS address",
-        f"(hash(i, 'cost') % {100 * HIGHEST + 1}) / 100.0::DOUBLE AS cost",
-        f"(hash(i, 'score') % {HIGHEST + 1})::BIGINT AS score",
+        f"{_below(100 * HIGHEST + 1, 'cost')} / 100.0::DOUBLE AS cost",
+        f"{_below(HIGHEST + 1, 'score')} AS score",
     ]
     path = folder / f"visits{rows}.parquet"
     with duckdb.connect() as connection:
         connection.execute(f"COPY (SELECT {', '.join(columns)} FROM range({rows}) t(i)) TO '{path}' (FORMAT parquet)")
     return Visits(path, rows)
+
+
+def _below(count: int, name: str) -> str:
+    """A whole number below the count; hashed twice, since hashes of one value with two names share their last bit."""
+    return f"(hash(hash(i, '{name}')) % {count})::BIGINT"
 
 
 # The same work as SQL

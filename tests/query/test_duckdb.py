@@ -444,10 +444,32 @@ def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch)
         monkeypatch.setattr(survivors, "BATCH", size)
         parts = []
         divided = gathering._divided
-        monkeypatch.setattr(gathering, "_divided", lambda n, k, f=divided, p=parts: p.append(k) or f(n, k))
+        monkeypatch.setattr(gathering, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))
         answers.append(answer(DuckDB({"t": data}), table, *grouping, limits=limits))
         assert set(parts) == ({1} if size > 9000 else {16})
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("limits", [Limits(groups=2), Limits(groups=3, rows_per_group=1), Limits(rows=5, groups=2)])
+def test_a_table_of_all_pairs_keeps_the_same_rows(limits, monkeypatch):
+    rows = [row for row in crowd(9000) if row[0] is not None]
+    numbers = pyarrow.array([3 + 7 * i % 400 for i in range(len(rows))])
+    source = {"t": table_of(rows).set_column(5, "number", numbers)}
+    monkeypatch.setattr(survivors, "BATCH", 2048)
+    masked, gather = [], survivors.gathered
+
+    def watched(batches, *others):
+        pairs = list(batches)
+        masked.append(all(mask is not None for _, mask in pairs))
+        return gather(pairs, *others)
+
+    monkeypatch.setattr(survivors, "gathered", watched)
+    answers = []
+    for most in (64, 0):
+        monkeypatch.setattr(survivors, "MOST_GROUPS", most)
+        answers.append(answer(DuckDB(source), NUMBERED, (age,), (tuple(range(10)),), limits=limits))
+    assert answers[0] == answers[1]
+    assert masked == [True, False]
 
 
 def test_kept_columns_of_all_types_are_those_of_the_table():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from noisette.query.kind import Kind
 from noisette.query.sources.content import NULL, words_of
 
-__all__ = ["BATCH", "Gathered", "Maker", "as_held", "gathered", "taken"]
+__all__ = ["BATCH", "Batch", "Gathered", "Maker", "as_held", "gathered", "taken"]
 
 BATCH = 1 << 19
 """Rows of a batch at most: as many as allocators still reuse memory for."""
@@ -23,35 +23,37 @@ BATCH = 1 << 19
 _PARTS = 16  # a power of two
 _FIRST, _GROWTH = 1 << 20, 4  # rows at first, enough for huge pages, and how much more when they are full
 
+Batch: TypeAlias = tuple[pyarrow.RecordBatch, NDArray[np.bool_] | None]
 Maker: TypeAlias = Callable[[pyarrow.RecordBatch], NDArray[Any] | pyarrow.Array]
 Gathered: TypeAlias = dict[str, Any]
 
 
-def gathered(batches: Iterable[pyarrow.RecordBatch], makers: Mapping[str, Maker], by: str) -> list[Gathered]:
+def gathered(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> list[Gathered]:
     """Whatever the makers make of each batch, in parts by the last bits of a column of whole numbers.
 
-    One batch alone is not divided; there must be one.
+    Of a batch with a mask only those rows count. One batch alone is not divided; there must be one.
     """
     rest = iter(batches)
     first = list(islice(rest, 2))
     parts = [{name: _Growing() for name in makers} for _ in range(_PARTS if len(first) > 1 else 1)]
-    for batch in chain(first, rest):
+    for batch, mask in chain(first, rest):
         made = {name: maker(batch) for name, maker in makers.items()}
-        order, ends = _divided(made[by], len(parts))
-        for name, column in made.items():
-            ordered = column if len(parts) == 1 else column.take(order)
-            for i, part in enumerate(parts):
-                part[name].add(ordered[ends[i] : ends[i + 1]])
+        order, ends = _divided(made[by], mask, len(parts))
+        for i, part in enumerate(parts):
+            for name, column in made.items():
+                part[name].add(column, order[ends[i] : ends[i + 1]])
     return [{name: column.whole() for name, column in part.items()} for part in parts]
 
 
-def _divided(numbers: NDArray[np.int64], parts: int) -> tuple[NDArray[np.intp], list[int]]:
-    """The order that puts parts one after the other, and where each begins and the last ends."""
-    if parts == 1:
-        return np.empty(0, np.intp), [0, len(numbers)]
-    part = (numbers & (parts - 1)).astype(np.uint8)
+def _divided(
+    numbers: NDArray[np.int64], mask: NDArray[np.bool_] | None, parts: int
+) -> tuple[NDArray[np.intp], list[int]]:
+    """The places of rows, part after part, and where each part begins and the last ends."""
+    some = None if mask is None else np.flatnonzero(mask)
+    part = (numbers if some is None else numbers.take(some)) & (parts - 1)
     ends = np.cumsum(np.bincount(part, minlength=parts))
-    return np.argsort(part, kind="stable"), [0, *ends.tolist()]
+    order = np.argsort(part.astype(np.uint8), kind="stable")
+    return order if some is None else some.take(order), [0, *ends.tolist()]
 
 
 class _Growing:
@@ -62,17 +64,17 @@ class _Growing:
         self._block: NDArray[Any] = np.empty(0)
         self._used = 0
 
-    def add(self, part: NDArray[Any] | pyarrow.Array) -> None:
-        """Add a piece."""
-        if isinstance(part, pyarrow.Array):
-            self._pieces.append(part)
+    def add(self, column: NDArray[Any] | pyarrow.Array, at: NDArray[np.intp]) -> None:
+        """Add some rows of a column."""
+        if isinstance(column, pyarrow.Array):
+            self._pieces.append(column.take(pyarrow.array(at)))
             return
-        end = self._used + len(part)
+        end = self._used + len(at)
         if end > len(self._block) or not self._used:
-            larger = np.empty(max(_FIRST, _GROWTH * end), part.dtype)
+            larger = np.empty(max(_FIRST, _GROWTH * end), column.dtype)
             larger[: self._used] = self._block[: self._used]
             self._block = larger
-        self._block[self._used : end] = part
+        column.take(at, out=self._block[self._used : end], mode="clip")
         self._used = end
 
     def whole(self) -> Any:

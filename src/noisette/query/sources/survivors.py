@@ -10,7 +10,7 @@ shift all others, and with them what is kept of them.)
 import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -19,7 +19,7 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.query.bounding import dense, kept
+from noisette.query.bounding import MOST_GROUPS, dense, first_groups, kept
 from noisette.query.compile import INTEGERS, Stored, selected, unit_type
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
@@ -81,8 +81,10 @@ def survivors(
         if units is not None:
             rows = matched(rows, lend(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
             names.append("identity")
-        parts = _fetched(session, _as_numbers(rows, names, size, plain=plain), columns, tell.values(), scope)
-    choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        few = size if plain and found is None else None
+        fetch = _as_numbers(rows, names, size, plain=plain)
+        parts, choice = _fetched(session, fetch, columns, tell.values(), scope, choice, few)
     left = []
     while parts:
         arrays = parts.pop()
@@ -95,13 +97,32 @@ def survivors(
 
 
 def _fetched(
-    session: Session, rows: exp.Select, columns: Mapping[str, str], tell: Collection[str], scope: Mapping[str, Kind]
-) -> list[Gathered]:
-    """The columns to keep, hashes of text, `unit` and `code`; `tag` and `identity` where these do not say all."""
+    session: Session,
+    rows: exp.Select,
+    columns: Mapping[str, str],
+    tell: Collection[str],
+    scope: Mapping[str, Kind],
+    choice: "_Choice",
+    size: int | None,
+) -> tuple[list[Gathered], "_Choice"]:
+    """The columns to keep, hashes of text, `unit` and `code`; `tag` and `identity` where these do not say all.
+
+    Where unit and code are numbers that say all, and there are few codes, the bound on groups is applied on the way.
+    """
     there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
     makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
     makers |= {name: _numbers(name) for name in (*there, *(n for n in tell if n not in makers))}
-    return session.stream(rows, BATCH, lambda reader: gathered(_some(reader), makers, UNIT))
+    limit = choice.limits.groups
+    if size is None or limit is None or not limit < size <= MOST_GROUPS:
+        every = session.stream(rows, BATCH, lambda reader: gathered(((b, None) for b in _some(reader)), makers, UNIT))
+        return every, choice
+    batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
+    pairs = [(makers[UNIT](batch), makers["code"](batch)) for batch in batches]
+    masks = first_groups(pairs, groups=size, limit=limit, key=choice.key)
+    if masks is None:
+        return gathered(((batch, None) for batch in batches), makers, UNIT), choice
+    left = replace(choice, limits=replace(choice.limits, groups=None))
+    return gathered(zip(batches, masks, strict=True), makers, UNIT), left
 
 
 def _numbers(name: str) -> Maker:
