@@ -61,8 +61,8 @@ def test_tied_tags_are_settled(monkeypatch, cut, limit):
 
 
 def test_a_table_that_keeps_one_more_is_noticed(monkeypatch):
-    keep = few._keep_first
-    monkeypatch.setattr(few, "_keep_first", lambda there, u, g, limit, tags: keep(there, u, g, limit + 1, tags))
+    first = few._first
+    monkeypatch.setattr(few, "_first", lambda there, unit, limit, tags: first(there, unit, limit + 1, tags))
     assert surviving(two(0), 3).tolist() != expected(two(0), 3).tolist()
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from noisette.query.bounding.keys import settled
 from noisette.query.bounding.tags import Tags
-from noisette.query.bounding.words import SPARSE, Codes, Mask, pieces
+from noisette.query.bounding.words import SPARSE, Codes, Mask, Words, pieces
 
 __all__ = ["MOST_GROUPS", "first_groups"]
 
@@ -19,7 +19,7 @@ MOST_GROUPS = 64
 """With more groups the table is mostly empty, or too large."""
 
 _ENTRIES = 1 << 15  # of the table at a time, which stay in the cache
-_ABSENT = np.uint64(2**64 - 1)
+_ABSENT = np.uint32(2**32 - 1)
 
 Part: TypeAlias = tuple[Codes, Codes]
 
@@ -41,44 +41,49 @@ def first_groups(parts: Sequence[Part], *, groups: int, limit: int, key: bytes) 
     owners = max(int(unit.max()) for unit in some) - least + 1
     if owners * groups > SPARSE * sum(map(len, some)):
         return None
-    table = np.zeros(owners * groups, np.bool_)
-    for part in parts:
-        for piece in pieces(len(part[0])):
-            table[_places(part, piece, least, groups)] = True
-    tags, step = Tags(key), max(1, _ENTRIES // groups)
+    there = np.zeros(owners * groups, np.bool_)
+    for unit, group in parts:
+        for piece in pieces(len(unit)):
+            place = unit[piece] - least
+            place *= groups
+            place += group[piece]
+            there[place] = True
+    chosen = _chosen(there.reshape(owners, groups), least, limit, Tags(key))
+    return [_looked_up(chosen, unit, group, least) for unit, group in parts]
+
+
+def _chosen(there: Mask, least: int, limit: int, tags: Tags) -> Words:
+    """Return the first groups of each unit as the bits of a word; the rows of the table are units from `least` on."""
+    owners, groups = there.shape
+    bits = (1 << np.arange(groups, dtype=np.uint64)).astype(np.min_scalar_type(2**groups - 1))
+    chosen, step = np.empty(owners, bits.dtype), max(1, _ENTRIES // groups)
     for owner in range(0, owners, step):
-        _keep_first(table[owner * groups : (owner + step) * groups], least + owner, groups, limit, tags)
-    return [_looked_up(table, part, least, groups) for part in parts]
+        first = _first(there[owner : owner + step], least + owner, limit, tags)
+        np.matmul(first.view(np.uint8), bits, out=chosen[owner : owner + step])
+    return chosen
 
 
-def _places(part: Part, piece: slice, least: int, groups: int) -> Codes:
-    unit, group = part
-    places = unit[piece] - least
-    places *= groups
-    places += group[piece]
-    return places
-
-
-def _looked_up(table: Mask, part: Part, least: int, groups: int) -> Mask:
-    mask = np.empty(len(part[0]), np.bool_)
-    for piece in pieces(len(mask)):
-        table.take(_places(part, piece, least, groups), mode="clip", out=mask[piece])
-    return mask
-
-
-def _keep_first(there: Mask, unit: int, groups: int, limit: int, tags: Tags) -> None:
-    """Take the pairs beyond the limit out of a part of the table, which begins with `unit`."""
+def _first(there: Mask, unit: int, limit: int, tags: Tags) -> Mask:
+    """Return which pairs are within the limit, where the rows of the table are units from `unit` on."""
+    groups = there.shape[1]
     place = np.flatnonzero(there)
     owner = place // groups
     group = place - owner * groups
     tag = tags.groups(owner + unit, group)
-    words = np.full(len(there), _ABSENT)
-    words[place] = np.minimum(tag, _ABSENT - np.uint64(1))
-    by_owner = words.reshape(-1, groups)
-    beyond = np.partition(by_owner, limit, axis=1)[:, limit]
-    first = by_owner < beyond[:, np.newaxis]
+    ranks = np.full(there.shape, _ABSENT)
+    ranks.reshape(-1)[place] = np.minimum(tag >> np.uint64(32), _ABSENT - np.uint32(1))
+    beyond = np.partition(ranks, limit, axis=1)[:, limit]
+    first: Mask = ranks < beyond[:, np.newaxis]
     crowded = beyond != _ABSENT
-    if np.count_nonzero(first[crowded]) == limit * np.count_nonzero(crowded):
-        there[:] = first.reshape(-1)
-    else:  # some tie with the one beyond
-        there[place] = settled(owner, np.full(len(owner), limit), tag, group, distinct=True)
+    if np.count_nonzero(first[crowded]) < limit * np.count_nonzero(crowded):  # what ties with the one beyond is not in
+        first.reshape(-1)[place] = settled(owner, np.full(len(owner), limit), tag, group, distinct=True)
+    return first
+
+
+def _looked_up(chosen: Words, unit: Codes, group: Codes, least: int) -> Mask:
+    mask = np.empty(len(unit), np.bool_)
+    for piece in pieces(len(mask)):
+        bits = chosen.take(unit[piece] - least, mode="clip")
+        bits >>= group[piece].astype(bits.dtype)
+        mask[piece] = bits & 1
+    return mask
