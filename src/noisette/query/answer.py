@@ -128,11 +128,15 @@ def columns(scene: Scene) -> list[Column]:
 def _column(name: str, value: Evaluated, scene: Scene) -> Column:
     if not isinstance(value, Estimate):
         return Column(name, value if isinstance(value, pyarrow.Array) else _constant(value, scene.noised.size))
-    number = np.broadcast_to(value.value, (scene.noised.size,)).astype(float)
-    low, high = (np.broadcast_to(end, number.shape).astype(float) for end in value.interval(scene.noises))
+    number, low, high = (_in_each(part, scene.noised.size) for part in (value.value, *value.interval(scene.noises)))
     whole = all(isinstance(m, Measure) and m.what != "sum" for m in value.slopes) and len(value.slopes) == 1
     plain = whole and bool(np.all(np.abs(number) < 2**53)) and bool(np.all(number == np.rint(number)))
     return Column(name, pyarrow.array(number.astype(np.int64) if plain else number), low, high)
+
+
+def _in_each(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """One number for each group."""
+    return np.ascontiguousarray(np.broadcast_to(numbers, (size,)), dtype=float)
 
 
 def _rows(query: Query, scene: Scene) -> NDArray[np.int64] | None:

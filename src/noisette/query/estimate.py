@@ -53,7 +53,7 @@ class Estimate:
     @staticmethod
     def measured(name: Any, value: Floats) -> Estimate:
         """What was measured itself."""
-        return Estimate(value, {name: np.ones_like(value)})
+        return Estimate(value, {name: np.ones(())})
 
     @staticmethod
     def constant(number: float) -> Estimate:

@@ -182,8 +182,9 @@ def _names_in(sql: exp.Expr) -> set[str]:
 
 
 def _inside(rows: exp.Select, names: Iterable[str], keys: Sequence[Key]) -> exp.Select:
-    """Rows whose keys are in their domains, where a comparison can say it; late keys are compared later."""
-    conditions = [c for i, key in enumerate(keys) if not key.late and (c := key.inside(f"k{i}")) is not None]
+    """Rows whose keys are in their domains, where a comparison must say it; late keys are compared later."""
+    open_keys = [(f"k{i}", key) for i, key in enumerate(keys) if not key.late and not key.clean]
+    conditions = [c for name, key in open_keys if (c := key.inside(name)) is not None]
     return selected(rows, {name: column(name) for name in names}).where(*conditions, copy=False) if conditions else rows
 
 
@@ -211,7 +212,7 @@ def numbered(rows: exp.Select, keys: Sequence[Key], others: Iterable[str]) -> ex
     parts, stride = [], math.prod(key.size for key in keys)
     for i, key in enumerate(keys):
         stride //= max(key.size, 1)
-        parts.append(binary(exp.Mul, column(f"g{i}"), number(stride)))
+        parts.append(binary(exp.Mul, column(f"g{i}"), number(stride)) if stride > 1 else column(f"g{i}"))
     code = chain(exp.Add, parts) if parts else number(0)
     return selected(rows, {"code": exp.cast(code, "BIGINT")} | {name: column(name) for name in others})
 

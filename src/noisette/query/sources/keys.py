@@ -34,7 +34,8 @@ class Key:
 
     `sql` is what is matched with `values`, the domain in its own terms: steps of a grid, 0 and 1 for FALSE and TRUE,
     else the values as they are; `stored` is their type. Domain and values are None where they are unknown. A `late` key
-    is grouped by as it is stored, and each group's key is cleaned afterwards, which is less work than each row's.
+    is grouped by as it is stored, and each group's key is cleaned afterwards, which is less work than each row's. A
+    `clean` key is a column that was cut to bounds, so that no row is outside of them.
     """
 
     sql: exp.Expr
@@ -43,6 +44,7 @@ class Key:
     domain: tuple[Value, ...] | None
     values: tuple[Value, ...] | None
     late: Kind | None = None
+    clean: bool = False
 
     @cached_property
     def first(self) -> int | None:
@@ -109,9 +111,16 @@ def key_of(expression: Expression, domain: tuple[Value, ...] | None, scope: Mapp
     if kind.type == "boolean":
         return Key(exp.cast(plain, "BIGINT"), kind.type, pyarrow.int64(), domain, _each(domain, 1))
     if kind.type != "real" or kind.grid is None or not kind.bounded:
-        return Key(plain, kind.type, ARROW[kind.type], domain, domain)
+        return Key(plain, kind.type, ARROW[kind.type], domain, domain, clean=_cut(expression, kind, domain))
     steps = to_steps(expression, kind, kind.grid, scope)
     return Key(steps, kind.type, pyarrow.int64(), domain, _each(domain, kind.grid))
+
+
+def _cut(expression: Expression, kind: Kind, domain: tuple[Value, ...]) -> bool:
+    """Whether a column was cut to the bounds between which the domain has all whole numbers, and NULL if there is."""
+    if not isinstance(expression, Name) or kind.type != "integer" or kind.keys is not None or kind.grid != 1:
+        return False
+    return kind.count == len(domain) - kind.nullable and domain[0] == kind.low
 
 
 def _each(domain: tuple[Value, ...], grid: Fraction | int) -> tuple[Value, ...]:
