@@ -266,7 +266,7 @@ def misbehave(rows):
 @pytest.mark.slow
 def test_whatever_goes_wrong_counts_as_the_default_without_a_word(capfd):
     found = running.outputs(payload_of(misbehave, 1), blocks(16), running.Limits(0.8, 2**28), lambda _: None)
-    [values] = Numbers(*ANSWER, blocks=16).read(found)
+    [values] = Numbers(*ANSWER).read(found)
     assert values == [1, 7, 2, *[7] * 11, 10, 7]
     assert capfd.readouterr() == ("", "")
 

@@ -55,6 +55,36 @@ def test_blocks_hold_all_rows_each_once(curator):
     assert number(answer) * 4 == pytest.approx(N, abs=0.5)
 
 
+def test_overlapping_blocks_hold_all_rows_as_often_as_asked(curator):
+    def seen(rows):
+        counts = np.unique(np.array(rows["patient"].to_pylist()), return_counts=True)[1]
+        return [rows.num_rows, float((counts == 3).all())]
+
+    answer = asked(
+        curator, seen, blocks=4, each=3, columns=["patient"], outputs=["n", "whole"], bounds=[(0, N), (0, 1)]
+    )
+    assert number(answer, "n") * 4 == pytest.approx(3 * N, abs=0.5)
+    assert round(number(answer, "whole")) == 1
+
+
+def test_how_often_a_unit_comes_is_part_of_the_question_and_of_its_noise(curator):
+    once, thrice = (Apply(size, blocks=20, each=each, bounds=(0, 50), **SMALL) for each in (1, 3))
+    offers = [q.offer(curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95) for q in (once, thrice)]
+    assert offers[0].text != offers[1].text
+    assert repr(thrice) == "Apply(size, blocks=20, aggregate='mean', each=3)"
+    assert "mean of 20 blocks by 7.5" in repr(curator.explain(thrice, spend=1))
+    assert offers[1].why == "Laplace noise on the mean over 20 blocks, 3 of which hold a unit."
+    widths = [offer.expected()[0][0].half_width for offer in offers]
+    assert widths[1] == pytest.approx(3 * widths[0], rel=1e-3)
+
+
+def test_too_few_votes_for_a_stable_mode_are_named(curator):
+    few, enough = (Apply(size, blocks=m, each=2, aggregate="stable", **SMALL) for m in (20, 200))
+    spend = nz.Approx(1, "1e-6")
+    assert "20 votes are too few" in repr(curator.explain(few, spend=spend))
+    assert "too few" not in repr(curator.explain(enough, spend=spend))
+
+
 def test_all_rows_of_a_unit_are_together_and_the_unit_is_not_shown(curator):
     def together(rows):
         counts = np.unique(np.array(rows["patient"].to_pylist()), return_counts=True)[1]
@@ -133,6 +163,13 @@ def test_labels(curator):
         ({"blocks": 1}, "blocks"),
         ({"blocks": 2.5}, "blocks"),
         ({"blocks": 10**6}, "10,000"),
+        ({"each": 0}, "each"),
+        ({"each": -1}, "each"),
+        ({"each": 1.5}, "each"),
+        ({"each": True}, "each"),
+        ({"each": "2"}, "each"),
+        ({"each": None}, "each"),
+        ({"each": 6}, "at most the number of blocks"),
         ({"bounds": (1, 0)}, "low below high"),
         ({"bounds": None}, "bounds"),
         ({"bounds": (0, float("nan"))}, "high"),
@@ -195,6 +232,28 @@ def test_rehearsals_and_advice():
     assert "A usual number is 21 blocks." in repr(advice)
     with pytest.raises(InputError, match="fewer blocks"):
         question.advise(8, spend=1)
+
+
+def test_advice_for_overlapping_blocks_and_for_votes():
+    means = {each: Apply(size, blocks=100, each=each, bounds=(0, 1000), **SMALL) for each in (1, 5)}
+    apart, overlapping = (means[each].advise(2_000, spend=1) for each in (1, 5))
+    errors = [{m: (n, error) for m, n, error, _ in advice.rows} for advice in (apart, overlapping)]
+    for m in (100, 200, 1_000):  # five times as many blocks of the same size, the same noise
+        assert errors[1][5 * m] == pytest.approx(errors[0][m], rel=1e-3)
+    assert overlapping.rows[-1][0] == 5_000
+    assert "A unit is in 5 of them" in repr(overlapping)
+    assert "A unit is in" not in repr(apart)
+    assert overlapping.usual == pytest.approx(5 * apart.usual, abs=3)
+
+    votes = Apply(size, blocks=100, aggregate="stable", **SMALL).advise(2_000, spend=nz.Approx(1, "1e-6"))
+    leads = {m: lead for m, _, lead, _ in votes.rows}
+    assert leads[20] > 1 > leads[100]
+    assert leads[50] * 50 == leads[200] * 200
+    shown = repr(votes)
+    for part in ("none", "30.0% of votes", "Where two thirds of the blocks agree, 100 are enough.", "too few"):
+        assert part in shown
+    with pytest.raises(InputError, match="fewer blocks"):
+        means[5].advise(30, spend=1)
 
 
 @pytest.mark.slow

@@ -1,12 +1,12 @@
 """Functions of analysts on blocks of private rows: divided, run apart from each other and from the world, aggregated.
 
     payload    the function as bytes, and the modules that it needs
-    dividing   which unit is in which block, and the rows of each
+    dividing   which unit is in which blocks, and the rows of each
     running    waves of blocks in slots of public length, one helper process for all of them
     runner     that process: it forks a child for each block and never sees a row
     child      reads its block, closes the world behind itself, calls the function, writes a few bytes
     sandbox    how the world is closed: a list of the few system calls that are left (`syscalls`)
-    means, medians, votes    private aggregates of what the blocks gave (`numbers`, `noise`)
+    means, medians, votes    private aggregates of what the blocks gave (`terms`, `numbers`, `noise`)
 
 What it protects from, and what it does not, stands in docs/apply.md.
 """

@@ -1,8 +1,8 @@
 """Private means of what the blocks gave: m outputs, clamped to public bounds [low, high].
 
-mean         (1/m) sum of the outputs, with noise of (high - low)/m per epsilon: one unit changes one of them, by at
-             most high - low. [Nissim-Raskhodnikova-Smith 2007; Mohan-Thakurta-Shi-Song-Culler 2012, GUPT; the deck
-             forgets to divide by m, erratum E15]
+mean         (1/m) sum of the outputs, with noise of r (high - low)/m per epsilon: one unit changes r of them, those of
+             its blocks, by at most high - low each. [Nissim-Raskhodnikova-Smith 2007; Mohan-Thakurta-Shi-Song-Culler
+             2012, GUPT, also for r > 1; the deck forgets to divide by m, erratum E15]
 winsorized   a quarter of the promise for each of the quartiles a, b of the outputs, then the mean of the outputs
              clamped to a - 2 (b - a) .. b + 2 (b - a), with noise for that range. The range is private already, so
              that noise may depend on it. [Smith 2011]
@@ -22,11 +22,12 @@ from typing import Any
 
 import pyarrow
 
-from noisette.apply.noise import BLOCK, STEPS, Noise, for_units, noise, part, recorded
+from noisette.apply.noise import STEPS, Noise, noise
 from noisette.apply.numbers import CELLS, Bar, Numbers, Range, counts, told
+from noisette.apply.terms import Terms, recorded
 from noisette.exact.random import Random
 from noisette.mechanisms import Quantile
-from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy import Guarantee
 from noisette.query.expected import Expected
 
 __all__ = ["Mean", "Winsorized", "mean", "winsorized"]
@@ -58,13 +59,12 @@ class Mean:
 
     numbers: Numbers
     noise: Noise
-    neighbours: Neighbours
-    level: float
+    terms: Terms
 
     @property
     def guarantee(self) -> Guarantee:
         """What the noise is worth."""
-        return for_units(self.noise.guarantee, self.neighbours)
+        return self.terms.for_units(self.noise.guarantee)
 
     @property
     def parts(self) -> list[dict[str, Any]]:
@@ -74,38 +74,48 @@ class Mean:
     @property
     def why(self) -> str:
         """Why this noise."""
-        return f"{self.noise.name} noise on the mean over {self.numbers.blocks:,} blocks, one of which holds a unit."
+        return f"{self.noise.name} noise on the mean over {self.terms.blocks:,} blocks, {self.terms.held}."
 
     def expected(self) -> tuple[Expected, ...]:
         """The noise of each number."""
-        return tuple(_expected(self.numbers, i, self.noise, self.level) for i in range(len(self.numbers.names)))
+        return tuple(_expected(self.numbers, i, self.noise, self.terms) for i in range(len(self.numbers.names)))
 
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
         """Add the noise."""
-        values, bounds = self.numbers.read(outputs), self.numbers.bounds
-        noised = self.noise([_steps(v, b) for v, b in zip(values, bounds, strict=True)], rng)
-        within = self.noise.steps(self.level)
-        bars = [_bar(total, b, self.numbers.blocks, within) for total, b in zip(noised, bounds, strict=True)]
-        return told(self.numbers.names, bars)
+        return _told(self.numbers, self.numbers.read(outputs), self.numbers.bounds, self.noise, self.terms, rng)
 
 
-def _expected(numbers: Numbers, i: int, noised: Noise, level: float, note: str = "") -> Expected:
-    width, blocks = numbers.width(i), numbers.blocks
+def _told(
+    numbers: Numbers,
+    values: Sequence[Sequence[Fraction]],
+    ranges: Sequence[Range],
+    noised: Noise,
+    terms: Terms,
+    rng: Random,
+) -> pyarrow.Table:
+    """The means of values within ranges, noised, with their error bars."""
+    totals = noised([_steps(v, r) for v, r in zip(values, ranges, strict=True)], rng)
+    within = noised.steps(terms.level)
+    return told(numbers.names, [_bar(t, r, terms.blocks, within) for t, r in zip(totals, ranges, strict=True)])
+
+
+def _expected(numbers: Numbers, i: int, noised: Noise, terms: Terms, note: str = "") -> Expected:
+    width, blocks = numbers.width(i), terms.blocks
     sd = math.sqrt(noised.mechanism.variance()) * width / STEPS / blocks
     return Expected(
         numbers.names[i],
         f"{noised.name} noise, standard deviation {sd:.4g}",
-        f"mean of {blocks:,} blocks: {width / blocks:.6g}",
-        _half(width, blocks, noised.steps(level)),
+        f"mean of {blocks:,} blocks: {terms.each * width / blocks:.6g}",
+        _half(width, blocks, noised.steps(terms.level)),
         {},
         None,
         f"{numbers.assumes(i)}{note}",
     )
 
 
-def mean(numbers: Numbers, spend: Promise, neighbours: Neighbours, level: float) -> Mean:
+def mean(numbers: Numbers, terms: Terms) -> Mean:
     """The mean that keeps a promise."""
-    return Mean(numbers, noise(part(spend, Fraction(1)), len(numbers.names)), neighbours, level)
+    return Mean(numbers, noise(terms.part(Fraction(1)), len(numbers.names), terms.each), terms)
 
 
 # With quartiles
@@ -118,19 +128,18 @@ class Winsorized:
     numbers: Numbers
     quartiles: tuple[Quantile, Quantile]
     noise: Noise
-    neighbours: Neighbours
-    level: float
+    terms: Terms
 
     @property
     def guarantee(self) -> Guarantee:
         """Quartiles and noise together."""
-        each = [one.guarantee(BLOCK) * len(self.numbers.names) for one in self.quartiles]
-        return for_units(reduce(add, [*each, self.noise.guarantee]), self.neighbours)
+        found = [one.guarantee(self.terms.reach) * len(self.numbers.names) for one in self.quartiles]
+        return self.terms.for_units(reduce(add, [*found, self.noise.guarantee]))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanisms, for the record."""
-        chosen = [recorded(one, "outputs of blocks", BLOCK) for one in self.quartiles]
+        chosen = [recorded(one, "outputs of blocks", self.terms.reach) for one in self.quartiles]
         return chosen * len(self.numbers.names) + self.noise.parts
 
     @property
@@ -141,16 +150,13 @@ class Winsorized:
     def expected(self) -> tuple[Expected, ...]:
         """The noise of each number if the quartiles are as far apart as can be."""
         note = "; the error bar is smaller in proportion to the range about the quartiles"
-        return tuple(_expected(self.numbers, i, self.noise, self.level, note) for i in range(len(self.numbers.names)))
+        return tuple(_expected(self.numbers, i, self.noise, self.terms, note) for i in range(len(self.numbers.names)))
 
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
         """Find the ranges, then add the noise."""
         values = self.numbers.read(outputs)
         ranges = [self._range(v, b, rng) for v, b in zip(values, self.numbers.bounds, strict=True)]
-        noised = self.noise([_steps(v, r) for v, r in zip(values, ranges, strict=True)], rng)
-        within = self.noise.steps(self.level)
-        bars = [_bar(total, r, self.numbers.blocks, within) for total, r in zip(noised, ranges, strict=True)]
-        return told(self.numbers.names, bars)
+        return _told(self.numbers, values, ranges, self.noise, self.terms, rng)
 
     def _range(self, values: Sequence[Fraction], bounds: Range, rng: Random) -> Range:
         """From two widths below the first quartile to two above the third, in whole cells and within the bounds."""
@@ -162,9 +168,9 @@ class Winsorized:
         return low, high
 
 
-def winsorized(numbers: Numbers, spend: Promise, neighbours: Neighbours, level: float) -> Winsorized:
+def winsorized(numbers: Numbers, terms: Terms) -> Winsorized:
     """A quarter of the promise for each quartile, half for the noise."""
     k = len(numbers.names)
-    share = part(spend, Fraction(1, 4 * k), pure=True)
-    low, high = (Quantile.calibrated(share, BLOCK, q=q, cells=CELLS, groups=1) for q in ("1/4", "3/4"))
-    return Winsorized(numbers, (low, high), noise(part(spend, Fraction(1, 2)), k), neighbours, level)
+    share = terms.part(Fraction(1, 4 * k), pure=True)
+    low, high = (Quantile.calibrated(share, terms.reach, q=q, cells=CELLS, groups=1) for q in ("1/4", "3/4"))
+    return Winsorized(numbers, (low, high), noise(terms.part(Fraction(1, 2)), k, terms.each), terms)

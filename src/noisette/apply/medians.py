@@ -1,6 +1,7 @@
 """Private medians of what the blocks gave: chosen by ranks, so outliers among them do not count.
 
-One unit changes one output, and with it each rank by at most 1. [Nissim-Raskhodnikova-Smith 2007; Smith 2011]
+One unit changes the outputs of its r blocks, and with them each rank by at most r.
+[Nissim-Raskhodnikova-Smith 2007; Smith 2011]
 """
 
 from collections.abc import Sequence
@@ -12,10 +13,10 @@ from typing import Any
 
 import pyarrow
 
-from noisette.apply.noise import BLOCK, for_units, part, recorded
 from noisette.apply.numbers import CELLS, Bar, Numbers, Range, counts, told
+from noisette.apply.terms import Terms, recorded
 from noisette.exact.random import Random
-from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy import Guarantee
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
 from noisette.query.ranks import Ranks, ranks
@@ -31,19 +32,19 @@ class Median:
 
     numbers: Numbers
     ranks: Ranks
-    neighbours: Neighbours
-    level: float
+    terms: Terms
 
     @property
     def guarantee(self) -> Guarantee:
         """All draws together."""
-        each = reduce(add, [one.guarantee(BLOCK) for one in self.ranks.mechanisms])
-        return for_units(each * len(self.numbers.names), self.neighbours)
+        one = reduce(add, [one.guarantee(self.terms.reach) for one in self.ranks.mechanisms])
+        return self.terms.for_units(one * len(self.numbers.names))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanisms, for the record."""
-        return [recorded(one, "outputs of blocks", BLOCK) for one in self.ranks.mechanisms] * len(self.numbers.names)
+        drawn = [recorded(one, "outputs of blocks", self.terms.reach) for one in self.ranks.mechanisms]
+        return drawn * len(self.numbers.names)
 
     @property
     def why(self) -> str:
@@ -52,16 +53,16 @@ class Median:
 
     def expected(self) -> tuple[Expected, ...]:
         """By how many blocks each median is off."""
-        blocks = self.ranks.rank_error(self.level)
+        blocks = self.ranks.rank_error(self.terms.level)
         return tuple(
             Expected(
                 name,
                 f"{self.ranks.said}, in cells of {self.numbers.width(i) / CELLS:.4g}",
-                "ranks of blocks: 1",
+                f"ranks of blocks: {self.terms.each}",
                 None,
                 {},
                 blocks,
-                f"{self.numbers.assumes(i)}; ranks are counted in blocks, of which there are {self.numbers.blocks:,}",
+                f"{self.numbers.assumes(i)}; ranks are counted in blocks, of which there are {self.terms.blocks:,}",
             )
             for i, name in enumerate(self.numbers.names)
         )
@@ -79,7 +80,7 @@ class Median:
         return start + (value + 0.5) * cell, start + low * cell, start + (high + 1) * cell
 
 
-def median(numbers: Numbers, spend: Promise, neighbours: Neighbours, level: float) -> Median:
+def median(numbers: Numbers, terms: Terms) -> Median:
     """The medians that keep a promise together; they are pure, so a delta is of no use to them."""
-    share = part(spend, Fraction(1, len(numbers.names)), pure=True)
-    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, BLOCK, level), neighbours, level)
+    share = terms.part(Fraction(1, len(numbers.names)), pure=True)
+    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, terms.reach, terms.level), terms)

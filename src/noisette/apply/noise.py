@@ -1,8 +1,4 @@
-"""Noise on the sums of several numbers of which one block can change each by up to STEPS; and what shares of a promise.
-
-One unit is in one block, so neighbouring tables, under add/remove or replace, differ by the output of one block of a
-public number of them: by one replaced record. Whatever is stated for that holds for both relations (`for_units`).
-"""
+"""Noise on the sums over blocks of several numbers, each of which a block can change by up to STEPS."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,73 +7,35 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from noisette.apply.terms import recorded
 from noisette.exact.number import floor_log2
 from noisette.exact.random import Random
 from noisette.mechanisms import Gaussian, Geometric, calibrate
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Approx, Guarantee, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["BLOCK", "STEPS", "Noise", "for_units", "noise", "part", "recorded"]
+__all__ = ["STEPS", "Noise", "noise"]
 
 STEPS = 2**24
 """Numbers are rounded to so many steps between their bounds."""
 
-BLOCK = Sensitivity(2, 2, 1, 2, neighbours=Neighbours.REPLACE)
-"""One block of many gives something else: in a histogram of what they give, one count falls and another one grows."""
-
 Noisy: TypeAlias = Geometric | Gaussian
-
-
-def part(promise: Promise, share: Fraction, *, pure: bool = False) -> Promise:
-    """A share of a promise, with all of its delta or, if it is to be pure, with none."""
-    match promise:
-        case Pure(eps):
-            return Pure(eps * share)
-        case Approx(eps, delta):
-            return Pure(eps * share) if pure else Approx(eps * share, delta)
-        case ZCDP(rho):
-            return ZCDP(rho * share)
-
-
-def for_units(guarantee: Any, neighbours: Neighbours) -> Guarantee:
-    """What holds for one block that gives something else, stated for one unit."""
-    match guarantee:
-        case Pure(eps):
-            return Pure(eps, neighbours=neighbours, ledger=guarantee.ledger)
-        case Approx(eps, delta):
-            return Approx(eps, delta, neighbours=neighbours, ledger=guarantee.ledger)
-        case _:
-            return ZCDP(guarantee.rho, neighbours=neighbours, ledger=guarantee.ledger)
-
-
-def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:
-    """A mechanism with what it is applied to, for the record; sensitivities are those of one replaced block."""
-    return {
-        "mechanism": type(mechanism).__name__,
-        "parameters": {name: str(value) for name, value in vars(mechanism).items() if name[0] != "_"},
-        "measure": measure,
-        "grid": "1",
-        "relation": str(reach.neighbours),
-        "sensitivity": {
-            "l0": reach.l0,
-            "l1": str(reach.l1),
-            "l2_squared": str(reach.l2_squared),
-            "linf": str(reach.linf),
-        },
-    }
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise on `count` sums, Laplace noise on each by itself or Gaussian noise on all together."""
+    """The noise on `count` sums, Laplace noise on each by itself or Gaussian noise on all together.
+
+    A unit is in `each` blocks, so it can change each sum by as many times STEPS.
+    """
 
     mechanism: Noisy
     count: int
+    each: int
 
     @property
     def _reach(self) -> Sensitivity:
-        k = 1 if isinstance(self.mechanism, Geometric) else self.count
-        return Sensitivity(k * STEPS, k * STEPS**2, STEPS, k, neighbours=Neighbours.REPLACE)
+        return _moves(1 if isinstance(self.mechanism, Geometric) else self.count, self.each)
 
     @property
     def _times(self) -> int:
@@ -107,18 +65,23 @@ class Noise:
         return [Fraction(one) for one in np.atleast_1d(self.mechanism(np.array(sums, np.int64), rng)).tolist()]
 
 
-def noise(promise: Promise, count: int) -> Noise:
+def noise(promise: Promise, count: int, each: int) -> Noise:
     """The noise of least variance that keeps a promise for so many sums."""
     base = calibrate(Geometric, promise, sensitivity=1, times=count)
-    laplace = Noise(Geometric(base.scale * STEPS), count)
+    laplace = Noise(Geometric(base.scale * each * STEPS), count, each)
     if isinstance(promise, Pure) or (isinstance(promise, Approx) and not promise.delta0):
         return laplace
-    gaussian = Noise(_gaussian(promise, count), count)
+    gaussian = Noise(_gaussian(promise, count, each), count, each)
     return min((laplace, gaussian), key=lambda one: one.mechanism.variance())
 
 
-def _gaussian(promise: Promise, count: int) -> Gaussian:
+def _gaussian(promise: Promise, count: int, each: int) -> Gaussian:
     """Calibrated at distance 1 and stretched, lattice and all: what it costs is the same."""
-    base = calibrate(Gaussian, promise, sensitivity=1)
-    size = Sensitivity(count * STEPS, count * STEPS**2, STEPS, count, neighbours=Neighbours.REPLACE).l2
+    base, size = calibrate(Gaussian, promise, sensitivity=1), _moves(count, each).l2
     return Gaussian(base.sigma * size, grid=base.grid * Fraction(2) ** floor_log2(size))
+
+
+def _moves(count: int, each: int) -> Sensitivity:
+    """How far so many sums can move if `each` blocks give something else."""
+    most = each * STEPS
+    return Sensitivity(count * most, count * most**2, most, count, neighbours=Neighbours.REPLACE)

@@ -21,12 +21,11 @@ CELLS = 1024
 
 @dataclass(frozen=True)
 class Numbers:
-    """What is publicly known of the outputs: their names and bounds, what stands for a failure, how many blocks."""
+    """What is publicly known of the outputs: their names and bounds, and what stands for a failure."""
 
     names: tuple[str, ...]
     bounds: tuple[Range, ...]
     default: tuple[Fraction, ...]
-    blocks: int
 
     def read(self, outputs: Sequence[bytes]) -> list[list[Fraction]]:
         """The outputs of all blocks, number by number, between their bounds."""

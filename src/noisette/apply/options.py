@@ -7,14 +7,24 @@ from noisette.apply.votes import LONGEST
 from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
 
-__all__ = ["labels", "memory", "numbers", "seconds", "texts"]
+__all__ = ["blocks", "labels", "memory", "numbers", "seconds", "texts"]
 
-_MOST_OUTPUTS, _MOST_SECONDS = 1_000, 3_600
+_MOST_BLOCKS, _MOST_OUTPUTS, _MOST_SECONDS = 10_000, 1_000, 3_600
 _SIZES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _LEAST_MEMORY = 2**24
 
 
-def numbers(bounds: Any, outputs: Any, default: Any, blocks: int) -> Numbers:
+def blocks(blocks: Any, each: Any) -> tuple[int, int]:
+    """Read how many blocks there are, and in how many of them a unit is."""
+    m, r = whole(blocks, "blocks", least=2), whole(each, "each")
+    if m > _MOST_BLOCKS:
+        raise InputError(f"blocks must be at most {_MOST_BLOCKS:,}: Apply(...).advise says how many are useful.")
+    if r > m:
+        raise InputError("each must be at most the number of blocks: a unit is in so many different ones.")
+    return m, r
+
+
+def numbers(bounds: Any, outputs: Any, default: Any) -> Numbers:
     """Read what is known of the outputs."""
     names = _output_names(outputs)
     pairs = _bounds(bounds, len(names))
@@ -26,7 +36,7 @@ def numbers(bounds: Any, outputs: Any, default: Any, blocks: int) -> Numbers:
     ]
     if any(not low <= d <= high for d, (low, high) in zip(middle, pairs, strict=True)):
         raise InputError("default must lie within the bounds.")
-    return Numbers(names, pairs, tuple(middle), blocks)
+    return Numbers(names, pairs, tuple(middle))
 
 
 def _output_names(outputs: Any) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 A slot has the `seconds` that a function may take and a pause in which the memory of its processes is given back. What a
 wave gave is looked at when its slot is over. So the whole takes waves x slot, and neither that nor what is shown on the
-way depends on the rows. The rows of the next wave are made ready while the present one runs.
+way depends on the rows. The rows of the next wave are made ready in the pause, when no function can feel how many they
+are. If that takes longer the slot is longer, and the next function has all of its seconds.
 """
 
 import json
@@ -89,14 +90,13 @@ def outputs(
     with Runner(payload.modules, payload.names) as runner:
         waves = _waves(blocks, len(cores()))
         ready, function = next(waves), _held(payload.bytes)
-        start = time.monotonic()
         while ready:
+            start = time.monotonic()
             pipes = [runner.run(function, rows, own, limits) for rows, own in zip(ready, cores(), strict=False)]
-            ready = next(waves, [])
             _sleep_until(start + limits.seconds)
             runner.end()
-            start += limits.slot
-            _sleep_until(start)
+            ready = next(waves, [])
+            _sleep_until(start + limits.slot)
             found += [_read(pipe) for pipe in pipes]
             told(len(found))
         os.close(function)

@@ -1,9 +1,11 @@
 """Private modes of what the blocks gave: each block has one vote for a label.
 
 mode     the label with about the most votes, out of a public list: permute and flip or the exponential mechanism,
-         whichever errs less. One unit changes one vote.
-stable   the label with the most votes, exactly, or nothing: it is told if it leads by far. Labels may be any short
-         texts, but a delta is needed. [Smith-Thakurta 2013, with disjoint blocks; erratum E5]
+         whichever errs less. One unit changes the votes of its r blocks.
+stable   the label with the most votes, exactly, or nothing: it is told if it leads by far, r times as far as where one
+         unit has one vote. Labels may be any short texts, but a delta is needed.
+         [Smith-Thakurta 2013, "Differentially private feature selection via stability arguments", where a unit is in
+         each of m subsamples with probability q: here in exactly r of them; docs/proofs/stability.md; erratum E5]
 
 A block that fails has no vote, unless the question names a label for it.
 """
@@ -16,11 +18,11 @@ from typing import Any
 
 import pyarrow
 
-from noisette.apply.noise import BLOCK, for_units, part, recorded
+from noisette.apply.terms import Terms, recorded
 from noisette.exact.random import Random
 from noisette.mechanisms import Exponential, PermuteAndFlip
 from noisette.mechanisms.stable_mode import StableMode
-from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy import Guarantee
 from noisette.query.expected import Expected
 
 __all__ = ["LONGEST", "Vote", "mode", "stable"]
@@ -37,42 +39,53 @@ class Vote:
     mechanism: PermuteAndFlip | Exponential | StableMode
     labels: tuple[str, ...] | None
     default: str | None
-    blocks: int
-    neighbours: Neighbours
-    level: float
+    terms: Terms
 
     @property
     def guarantee(self) -> Guarantee:
         """What the choice is worth."""
-        return for_units(self.mechanism.guarantee(BLOCK), self.neighbours)
+        return self.terms.for_units(self.mechanism.guarantee(self.terms.reach))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanism, for the record."""
-        return [recorded(self.mechanism, "votes of blocks", BLOCK)]
+        return [recorded(self.mechanism, "votes of blocks", self.terms.reach)]
 
     @property
-    def _told_exactly(self) -> bool:
-        return isinstance(self.mechanism, StableMode)
+    def lead(self) -> float | None:
+        """Of a stable mode: by more than how many votes a label must lead to be told, with the level as its chance."""
+        return 2 * self.mechanism.interval(self.terms.level) if isinstance(self.mechanism, StableMode) else None
 
     @property
     def why(self) -> str:
         """Why this mechanism."""
-        if self._told_exactly:
+        if self.lead is not None:
             return "The stable mode: exact where it is told, and told where no few blocks could alter it."
         return "The choice among listed labels that errs least for this promise."
 
     def expected(self) -> tuple[Expected, ...]:
         """By how many votes the label may lie behind the best, or must lead to be told."""
-        within = self.mechanism.interval(self.level)
-        one = "the error is by how many votes what is told lies behind the most frequent"
-        if self._told_exactly:
-            one = f"told with this chance if the label leads by more than {2 * within:.6g} votes, and nothing otherwise"
+        kind = "random choice" if self.lead is None else "stable mode"
         failed = "a block that fails has no vote" if self.default is None else "a block that fails has the default"
-        name = "stable mode" if self._told_exactly else "random choice"
         return (
-            Expected("label", f"{name} of {self.blocks:,} votes", "votes: 1", within, {}, None, f"{one}; {failed}"),
+            Expected(
+                "label",
+                f"{kind} of {self.terms.blocks:,} votes",
+                f"votes: {self.terms.each}",
+                self.mechanism.interval(self.terms.level),
+                {},
+                None,
+                f"{self._meant()}; {failed}",
+            ),
         )
+
+    def _meant(self) -> str:
+        """What the number of votes says."""
+        if self.lead is None:
+            return "the error is by how many votes what is told lies behind the most frequent"
+        told = f"told with this chance if the label leads by more than {self.lead:.6g} votes, and nothing otherwise"
+        few = f"; {self.terms.blocks:,} votes are too few for that: name more blocks"
+        return told if self.lead < self.terms.blocks else told + few
 
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
         """Count the votes and choose."""
@@ -94,23 +107,14 @@ class Vote:
         return text if known else self.default
 
 
-def mode(
-    labels: tuple[str, ...], default: str | None, blocks: int, spend: Promise, neighbours: Neighbours, level: float
-) -> Vote:
+def mode(labels: tuple[str, ...], default: str | None, terms: Terms) -> Vote:
     """The better of two mechanisms that choose among a public list."""
     kinds = PermuteAndFlip, Exponential
-    made = [kind.calibrated(part(spend, _ALL), BLOCK, candidates=len(labels)) for kind in kinds]
-    return Vote(min(made, key=lambda one: one.interval(level)), labels, default, blocks, neighbours, level)
+    made = [kind.calibrated(terms.part(_ALL), terms.reach, candidates=len(labels)) for kind in kinds]
+    return Vote(min(made, key=lambda one: one.interval(terms.level)), labels, default, terms)
 
 
-def stable(
-    labels: tuple[str, ...] | None,
-    default: str | None,
-    blocks: int,
-    spend: Promise,
-    neighbours: Neighbours,
-    level: float,
-) -> Vote:
+def stable(labels: tuple[str, ...] | None, default: str | None, terms: Terms) -> Vote:
     """The mode, where it is stable."""
-    made = StableMode.calibrated(part(spend, _ALL), BLOCK, candidates=None if labels is None else len(labels))
-    return Vote(made, labels, default, blocks, neighbours, level)
+    candidates = None if labels is None else len(labels)
+    return Vote(StableMode.calibrated(terms.part(_ALL), terms.reach, candidates=candidates), labels, default, terms)

@@ -1,4 +1,4 @@
-"""Any function of the rows: run on disjoint blocks of them, its outputs aggregated privately (sample and aggregate).
+"""Any function of the rows: run on blocks of them, its outputs aggregated privately (sample and aggregate).
 
 Let f be any function of rows. The units are divided at random into m blocks, f is computed on each, and a private
 aggregate of the m outputs is released. One unit is in one block, whose output is one of m records; so neighbouring
@@ -6,26 +6,30 @@ tables, under add/remove or under replace, give m outputs of which one may be re
 one replaced record holds for a unit, whatever f does and however many rows the unit has.
 [Nissim-Raskhodnikova-Smith 2007; Smith 2011; Mohan-Thakurta-Shi-Song-Culler 2012 (GUPT)]
 
+Blocks may overlap: a unit is then in `each` of them, chosen at random, and as many records may be replaced.
+[Smith-Thakurta 2013 for stable modes; proof note: docs/proofs/stability.md]
+
 That needs f to see one block alone, and to have no other way out than its output: `noisette.apply` sees to it.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
 
 from noisette.apply import options, running, votes
-from noisette.apply.advice import Advice, advice
+from noisette.apply.advice import LEAD, Advice, advice, widest
 from noisette.apply.dividing import as_bytes, divided
 from noisette.apply.means import Mean, Winsorized, mean, winsorized
 from noisette.apply.medians import Median, median
 from noisette.apply.numbers import Numbers
 from noisette.apply.payload import Payload, payload_of
 from noisette.apply.progress import bar
+from noisette.apply.terms import Terms
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
@@ -45,9 +49,12 @@ __all__ = ["Applied", "Apply"]
 
 Aggregator: TypeAlias = Mean | Winsorized | Median | votes.Vote
 
-_OF_NUMBERS: dict[str, Callable[..., Aggregator]] = {"mean": mean, "winsorized": winsorized, "median": median}
+_OF_NUMBERS: dict[str, Callable[[Numbers, Terms], Aggregator]] = {
+    "mean": mean,
+    "winsorized": winsorized,
+    "median": median,
+}
 _OF_LABELS = ("mode", "stable")
-_MOST_BLOCKS = 10_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +65,7 @@ class Apply:
     within `bounds`, or several if `outputs` says how many or what they are called, or a label (of `labels`). What else
     it does counts as `default`: the middle of the bounds, or no vote. It may take so many `seconds` and so much
     `memory` for a block, and has no files, no network, no threads; it finds the modules that it names, and `modules`.
+    A unit is in `each` of the blocks: in one, or in several, which are then larger and need as many times the noise.
 
     >>> def share_of_old(rows):
     ...     return (rows["age"].to_numpy() >= 65).mean()
@@ -68,6 +76,7 @@ class Apply:
     payload: Payload
     name: str
     blocks: int
+    each: int
     aggregate: str
     columns: tuple[str, ...] | None
     of: Frame | None
@@ -85,6 +94,7 @@ class Apply:
         columns: Sequence[str] | None = None,
         of: Frame | None = None,
         aggregate: str = "mean",
+        each: int = 1,
         default: Any = None,
         seconds: float = 1.0,
         memory: str | int = "1 GiB",
@@ -99,16 +109,15 @@ class Apply:
         of_numbers = aggregate in _OF_NUMBERS
         if (labels if of_numbers else bounds or outputs) is not None:
             raise InputError("bounds and outputs are for numbers, labels for the aggregates mode and stable.")
-        m = whole(blocks, "blocks", least=2)
-        if m > _MOST_BLOCKS:
-            raise InputError(f"blocks must be at most {_MOST_BLOCKS:,}: Apply(...).advise says how many are useful.")
-        numbers = options.numbers(bounds, outputs, default, m) if of_numbers else None
+        m, r = options.blocks(blocks, each)
+        numbers = options.numbers(bounds, outputs, default) if of_numbers else None
         listed, vote = (None, None) if of_numbers else options.labels(labels, default, aggregate)
         count = None if numbers is None else len(numbers.names)
         put = {
             "payload": payload_of(function, count, options.texts(modules, "modules")),
             "name": getattr(function, "__name__", "function"),
             "blocks": m,
+            "each": r,
             "aggregate": aggregate,
             "columns": None if columns is None else options.texts(columns, "columns"),
             "of": of,
@@ -121,22 +130,23 @@ class Apply:
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        return f"Apply({self.name}, blocks={self.blocks}, aggregate={self.aggregate!r})"
+        overlap = "" if self.each == 1 else f", each={self.each}"
+        return f"Apply({self.name}, blocks={self.blocks}, aggregate={self.aggregate!r}{overlap})"
 
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "Applied":
         """What would be released, if functions can be run here."""
         relation, columns = _rows(self.columns, self.of, schema)
-        aggregate = self._aggregate(spend, neighbours, level)
+        aggregate = self._aggregate(Terms(self.blocks, self.each, spend, neighbours, level))
         running.check(self.payload, self.limits)
         return Applied(self, relation, columns, shape_of(relation, schema), aggregate)
 
-    def _aggregate(self, spend: Promise, neighbours: Neighbours, level: float) -> Aggregator:
+    def _aggregate(self, terms: Terms) -> Aggregator:
         if self.numbers is not None:
-            return _OF_NUMBERS[self.aggregate](self.numbers, spend, neighbours, level)
+            return _OF_NUMBERS[self.aggregate](self.numbers, terms)
         if self.aggregate == "stable":
-            return votes.stable(self.labels, self.default, self.blocks, spend, neighbours, level)
+            return votes.stable(self.labels, self.default, terms)
         assert self.labels is not None
-        return votes.mode(self.labels, self.default, self.blocks, spend, neighbours, level)
+        return votes.mode(self.labels, self.default, terms)
 
     def rehearse(self, rows: pyarrow.Table) -> Any:
         """What the function gives for made-up rows, in the place where it will run; if it fails, why.
@@ -157,20 +167,24 @@ class Apply:
         return found if len(found) > 1 else found[0]
 
     def advise(self, units: int, *, spend: Promise | Number, level: float = 0.95) -> Advice:
-        """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public."""
+        """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public.
+
+        Of a stable mode, for the noise: the share of the votes by which a label must lead to be told at that level.
+        """
         promise = spend if not isinstance(spend, Number) else Pure(spend)
-        if whole(units, "units") < 2 * self.blocks:
+        if whole(units, "units") * self.each < 2 * self.blocks:
             raise InputError("There are fewer than two units for each block: name fewer blocks.")
 
-        def expected(blocks: int) -> tuple[Expected, ...]:
-            numbers = None if self.numbers is None else replace(self.numbers, blocks=blocks)
-            question = _with(self, blocks=blocks, numbers=numbers)
-            return question._aggregate(promise, Neighbours.ADD_REMOVE, level).expected()
+        def error(blocks: int) -> float:
+            made = self._aggregate(Terms(blocks, self.each, promise, Neighbours.ADD_REMOVE, level))
+            lead = made.lead if isinstance(made, votes.Vote) else None
+            return widest(made) if lead is None else lead / blocks
 
         def seconds(blocks: int) -> float:
             return -(-blocks // len(running.cores())) * self.limits.slot
 
-        return advice(units, expected, seconds, "blocks off" if self.aggregate in ("median", *_OF_LABELS) else "±")
+        named = {"median": "blocks off", "mode": "blocks off", "stable": LEAD}
+        return advice(units, self.each, error, seconds, named.get(self.aggregate, "±"))
 
 
 @dataclass(frozen=True)
@@ -190,10 +204,11 @@ class Applied(Told):
         asked = self.question
         kinds = [self.shape.columns[full] for full, _ in self.columns]
         known = [kinds, asked.numbers, asked.labels, asked.default, asked.limits, asked.payload.modules]
-        ends = [self.aggregate.level] if isinstance(self.aggregate, Median) else []  # drawn, too
+        ends = [self.aggregate.terms.level] if isinstance(self.aggregate, Median) else []  # drawn, too
+        overlap = "" if asked.each == 1 else f", {asked.each} for each unit"
         return json.dumps(
             {
-                "question": f"apply {asked.aggregate} of {asked.blocks}",
+                "question": f"apply {asked.aggregate} of {asked.blocks}{overlap}",
                 "asked": canonical_text(Query(self.relation, (), counted)),
                 "columns": [name for _, name in self.columns],
                 "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
@@ -230,7 +245,7 @@ class Applied(Told):
         asked = self.question
         short = {full: f"c{i}" for i, (full, _) in enumerate(self.columns)}
         rows = source.rows(self.relation, short, schema)
-        blocks = divided(rows, [name for _, name in self.columns], asked.blocks, rng)
+        blocks = divided(rows, [name for _, name in self.columns], asked.blocks, rng, each=asked.each)
         told = bar(asked.blocks, asked.limits.slot, len(running.cores()))
         return self.aggregate.draw(running.outputs(asked.payload, blocks, asked.limits, told), rng)
 
@@ -255,11 +270,3 @@ def _rows(
     shown = [full for full in shape.columns if full not in hidden]
     short = [full.partition(".")[2] for full in shown]
     return relation, tuple((full, s if short.count(s) == 1 else full) for full, s in zip(shown, short, strict=True))
-
-
-def _with(question: Apply, **changed: Any) -> Apply:
-    """The same question with other fields."""
-    new = object.__new__(Apply)
-    for name, value in {**vars(question), **changed}.items():
-        object.__setattr__(new, name, value)
-    return new

@@ -1,0 +1,72 @@
+"""What an aggregate has to keep: a promise for one unit, which is in `each` of a public number of blocks.
+
+A unit changes what its own blocks give and nothing else. So neighbouring tables, under add/remove or under replace,
+differ by `each` replaced records, and what is stated for those holds for both relations. (docs/proofs/stability.md)
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity, histogram
+
+__all__ = ["Terms", "recorded"]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """So many blocks, a unit in `each` of them, what may be spent, for which relation, and the level of error bars."""
+
+    blocks: int
+    each: int
+    spend: Promise
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def reach(self) -> Sensitivity:
+        """Of a histogram of what the blocks give: up to `each` of them leave one count for another one."""
+        return histogram(neighbours=Neighbours.REPLACE).times(self.each)
+
+    @property
+    def held(self) -> str:
+        """How many of the blocks a unit is in, in words."""
+        return "one of which holds a unit" if self.each == 1 else f"{self.each:,} of which hold a unit"
+
+    def part(self, share: Fraction, *, pure: bool = False) -> Promise:
+        """A share of the promise, with all of its delta or, if it is to be pure, with none."""
+        match self.spend:
+            case Pure(eps):
+                return Pure(eps * share)
+            case Approx(eps, delta):
+                return Pure(eps * share) if pure else Approx(eps * share, delta)
+            case ZCDP(rho):
+                return ZCDP(rho * share)
+
+    def for_units(self, guarantee: Any) -> Guarantee:
+        """What holds for `each` blocks that give something else, stated for one unit."""
+        match guarantee:
+            case Pure(eps):
+                return Pure(eps, neighbours=self.neighbours, ledger=guarantee.ledger)
+            case Approx(eps, delta):
+                return Approx(eps, delta, neighbours=self.neighbours, ledger=guarantee.ledger)
+            case _:
+                return ZCDP(guarantee.rho, neighbours=self.neighbours, ledger=guarantee.ledger)
+
+
+def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:
+    """A mechanism with what it is applied to, for the record; sensitivities are those of replaced blocks."""
+    return {
+        "mechanism": type(mechanism).__name__,
+        "parameters": {name: str(value) for name, value in vars(mechanism).items() if name[0] != "_"},
+        "measure": measure,
+        "grid": "1",
+        "relation": str(reach.neighbours),
+        "sensitivity": {
+            "l0": reach.l0,
+            "l1": str(reach.l1),
+            "l2_squared": str(reach.l2_squared),
+            "linf": str(reach.linf),
+        },
+    }
