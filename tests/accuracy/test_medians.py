@@ -8,8 +8,9 @@ import pytest
 from noisette.accuracy.medians import compare_medians
 from noisette.errors import InputError
 from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth_bounds import Order
-from noisette.privacy import Neighbours, Pure
+from noisette.mechanisms.smooth import Smooth
+from noisette.mechanisms.smooth_order import Order
+from noisette.privacy import ZCDP, Neighbours, Pure
 from noisette.report.lines import lines
 
 
@@ -36,7 +37,31 @@ def test_errors_are_those_of_releases():
     assert 0.9 < np.mean(off <= table.errors[101]["inverse sensitivity"]) < 0.995
 
 
+def test_a_rho_compares_what_keeps_it():
+    table = compare_medians(normal, low=0, high=1000, sizes=[10, 101], rho="1/2")
+    row = table.errors[101]
+    assert list(row) == [
+        "inverse sensitivity", "Quantile", "smooth, log-normal", "smooth, Student", "smooth, Cauchy",
+        "global sensitivity",
+    ]  # fmt: skip
+    assert "rho = 1/2" in str(table)
+    assert "delta" not in str(table)
+    pure = compare_medians(normal, low=0, high=1000, sizes=[101]).errors[101]
+    assert row["smooth, Student"] == pure["smooth, Student"]  # rho = epsilon^2/2
+    assert row["inverse sensitivity"] < 0.6 * pure["inverse sensitivity"]  # rho = epsilon^2/8
+    assert row["smooth, log-normal"] < 0.7 * row["smooth, Student"]
+
+
+def test_errors_of_log_normal_noise_are_those_of_releases():
+    table = compare_medians(normal, low=0, high=1000, sizes=[101], rho="1/8")
+    x = [round(normal((i + 0.5) / 101)) for i in range(101)]
+    statistic = Order("1/2", 0, 1000, neighbours=Neighbours.REPLACE)
+    m = Smooth.calibrated(ZCDP("1/8"), statistic=statistic, like=x)
+    off = np.abs(np.array([m(x) for _ in range(1000)]) - 500)
+    assert 0.91 < np.mean(off <= table.errors[101]["smooth, log-normal"]) < 0.985
+
+
 def test_bad_levels_and_sizes_are_refused():
-    for options in ({"level": 1}, {"sizes": [0]}, {"epsilon": 0}, {"delta": 0}):
+    for options in ({"level": 1}, {"sizes": [0]}, {"epsilon": 0}, {"delta": 0}, {"rho": 0}):
         with pytest.raises(InputError):
             compare_medians(normal, **{"low": 0, "high": 1000, "sizes": [3], **options})

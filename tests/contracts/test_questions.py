@@ -62,17 +62,34 @@ VALUES = {
     "apply, mode": nz.Apply(lambda rows: "a", blocks=2, labels=["a", "b"], aggregate="mode", **QUICK),
     "mode": nz.Mode("ward"),
     "mode of an expression": nz.Mode("FLOOR(age / 10)"),
+    "mode with its lead": nz.Mode("ward", lead=True),
     "choose": nz.Choose([30, 60, 90], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age < {age}"),
     "choose by sums": nz.Choose(WARDS, score=lambda ward: f"SELECT SUM(age - 40) FROM visits WHERE ward = '{ward}'"),
+    "choose with a lead": nz.Choose(
+        WARDS, score=lambda ward: f"SELECT SUM(age - 40) FROM visits WHERE ward = '{ward}'", lead=True
+    ),
+    "best": nz.Best(
+        {f"below {age}": f"SELECT SUM({age}) AS s, AVG(age) AS a FROM visits WHERE age < {age}" for age in (30, 60)},
+        by="s",
+        runs=2,
+    ),
     "top": nz.Top("ward", 2),
     "top ages": nz.Top("age", 5),
     "nearest": nz.Nearest("FLOOR(age / 10)", "age - 5", place=(3, 4), k=20),
     "nearest place": nz.Nearest("FLOOR(age / 10)", "age - 5", place=(3, 4), k=20, tell="place"),
     "mode of unknown keys": nz.Mode("illness"),
+    "spread": nz.Spread("age"),
+    "centre": nz.Centre("age", width=5),
+    "centre and spread": nz.Centre("age"),
+    "trimmed mean": nz.TrimmedMean("age", trim=100),
+    "order statistic": nz.OrderStatistic("age"),
+    "order statistic by smooth sensitivity": nz.OrderStatistic("age", "9/10", by="smooth"),
+    "triangles": nz.Triangles("age", "age + 1"),
+    "triangles on a ladder": nz.Triangles("age", "FLOOR(age / 2)", by="inverse"),
 }
 EVERY = [*ASKED, *VALUES]
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
-NEED_DELTA = ("unknown keys", "keys alone", "mode of unknown keys")
+NEED_DELTA = ("unknown keys", "keys alone", "mode of unknown keys", "spread", "centre", "centre and spread")
 
 
 @pytest.fixture(scope="module")

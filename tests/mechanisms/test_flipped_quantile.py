@@ -140,3 +140,27 @@ def test_bad_counts_are_refused_before_anything_is_drawn(counts):
 def test_laws_of_large_tables_are_refused():
     with pytest.raises(InputError, match="1,024"):
         FlippedQuantile(1, q=HALF, cells=2000).law([1] * 2000)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_ranks_are_off_by_no_more_than_stated(level):
+    m = FlippedQuantile(2, q="1/3", cells=4)
+    for table in tables(4, 9):
+        law, errors = m.law(histogram(table, 4)), scores(table, m.q, 4)
+        off = math.fsum(p for cell, p in law.items() if errors[cell] > m.rank_error(level))
+        assert off <= 1 - level + 1e-9
+
+
+def test_what_is_stated_of_ranks_is_nearly_reached():
+    """All cells but two are off by as much: a bound smaller by a fifth does not hold."""
+    m = FlippedQuantile("1/20", q="1/2", cells=30)
+    off = math.floor(0.8 * m.rank_error(0.9)) + 1
+    law = m.law([off, off, *[0] * 28])
+    assert math.fsum(p for y, p in law.items() if y > 1) > 0.1
+
+
+def test_ranks_err_less_than_by_the_exponential_mechanism_at_the_same_rate():
+    """N cells: ln((N - 1) level/(1 - level))/g by the exponential mechanism."""
+    m = FlippedQuantile(1, q="1/2", cells=1000)
+    assert m.rank_error(0.95) < math.log(999 * 19) / m.rate - 0.5
+    assert m.rank_error(1 - 1e-12) <= math.log(999 * 1e12) / m.rate * (1 + 1e-6)

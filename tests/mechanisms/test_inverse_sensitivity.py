@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.goodness import ALPHA, p_value
-from tests.mechanisms.test_smooth_bounds import changes, graphs, neighbours, rank, tables
+from tests.mechanisms.test_smooth_statistics import changes, graphs, neighbours, rank, tables
 from tests.tapes import Script
 
 import noisette as nz
@@ -14,7 +14,9 @@ from noisette.audit.divergence import largest_loss
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.quantile import Quantile
-from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
+from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth_triangles import Triangles
+from noisette.mechanisms.smooth_trimmed import Trimmed
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 MEDIAN = Order("1/2", 0, 6, neighbours=REPLACE)

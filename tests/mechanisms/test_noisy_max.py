@@ -340,6 +340,41 @@ def test_the_gap_is_as_near_to_the_truth_as_stated(noise, level):
     assert m.error((1, 0), [7, 5, 1]) == 2
 
 
+def leads(scores):
+    """By how much each candidate is ahead of the best other one."""
+    return [q - max(scores[:i] + scores[i + 1 :]) for i, q in enumerate(scores)]
+
+
+def held(m, scores, ends):
+    """How likely the true lead of what is released lies within an error bar."""
+    lead = leads(list(scores))
+    return math.fsum(p for (i, gap), p in m.law(scores).items() if ends(gap)[0] <= lead[i] <= ends(gap)[1])
+
+
+@BOTH
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+@pytest.mark.parametrize("scale", ["1/2", "3/2"])
+def test_the_lead_lies_within_its_bar(noise, level, scale):
+    m = NoisyMaxGap(scale, candidates=3, noise=noise)
+    for scores in itertools.combinations_with_replacement((0, 1, 2, 4, 9), 3):
+        assert held(m, scores, lambda gap: m.lead(gap, level)) >= level - 1e-12
+
+
+def test_the_lead_of_one_of_many_lies_within_its_bar():
+    """Nine that are equal, or nine that are just behind: much noise makes the winner."""
+    m = NoisyMaxGap(2, candidates=10)
+    for scores in ([0] * 10, [3] + [0] * 9, [7, 5] + [0] * 8, [9] + [0] * 9):
+        assert held(m, scores, lambda gap: m.lead(gap, 0.8)) >= 0.8
+    assert m.lead(20, 0.8)[0] > 20 - m.interval(0.8)
+
+
+def test_a_bar_that_forgets_what_a_winner_needed_is_too_short():
+    m, scores, u = NoisyMaxGap(2, candidates=10), [6] + [0] * 9, math.floor(2 * math.log(20))
+    high = m.lead(0, 0.9)[1]
+    assert held(m, scores, lambda gap: m.lead(gap, 0.9)) >= 0.9
+    assert held(m, scores, lambda gap: (gap - u, gap + high)) < 0.85
+
+
 @BOTH
 def test_its_pairs_are_as_tight_as_stated(noise):
     m = NoisyMaxGap("3/2", candidates=3, noise=noise)

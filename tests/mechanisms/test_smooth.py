@@ -9,16 +9,18 @@ import mpmath
 import numpy as np
 import pytest
 from tests.goodness import ALPHA, p_value
-from tests.mechanisms.test_smooth_bounds import graphs, neighbours, tables
+from tests.mechanisms.test_smooth_statistics import graphs, neighbours, tables
 from tests.tapes import Script
 
 import noisette as nz
-from noisette.audit.divergence import hockey_stick, largest_loss
+from noisette.audit.divergence import hockey_stick, largest_loss, renyi
 from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms.smooth import Smooth
-from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
+from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth_triangles import Triangles
+from noisette.mechanisms.smooth_trimmed import Trimmed, TrimmedMean
 from noisette.mechanisms.steepest import Fall
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -73,6 +75,32 @@ def test_trimmed_sums_keep_epsilon():
     assert 0.5 < worst(m, tables(4), lambda x: neighbours(x, REPLACE), largest_loss) <= 1 + 1e-9
 
 
+def test_trimmed_means_keep_epsilon_if_records_come_and_go():
+    m = Smooth(1, statistic=TrimmedMean(0, 3, trim=1, parts=4), beta="1/8", span=(-100, 112))
+    world = [x for n in range(7) for x in tables(n)]
+    assert 0.6 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE), largest_loss) <= 1 + 1e-9
+
+
+def rho(P, Q):
+    """The largest Rényi divergence, divided by its order."""
+    return max(renyi(P, Q, a) / a for a in (1.01, 1.5, 3, 8, 30))
+
+
+@pytest.mark.parametrize("epsilon", ["1/4", 1, 3])
+@pytest.mark.parametrize("part", ["1/20", "1/4", "3/4"])
+def test_all_pairs_of_small_tables_keep_rho(epsilon, part):
+    e = Fraction(epsilon)
+    m = Smooth(e, statistic=MEDIAN, beta=e * Fraction(part), noise="log-normal", span=(-150, 156))
+    assert m.guarantee() == nz.ZCDP(e**2 / 2, neighbours=REPLACE)
+    assert 0.1 < worst(m, tables(3, 6), replaced, rho) / (e**2 / 2) <= 1 + 1e-9
+
+
+def test_all_pairs_of_small_tables_keep_rho_if_records_come_and_go():
+    m = Smooth(1, statistic=Order("1/2", 0, 6), beta="1/4", noise="log-normal", span=(-150, 156))
+    world = [x for n in range(4) for x in tables(n, 6)]
+    assert 0.2 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE, 6), rho) <= 0.5 * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("noise", ["cauchy", "student"])
 def test_on_a_wide_span_no_smaller_epsilon_holds(noise):
     m = Smooth(1, statistic=Order("1/2", 0, 100), beta="1/4", noise=noise, span=(-1000, 1100))
@@ -121,6 +149,24 @@ def test_broken_twins_are_convicted(twin):
     assert worst(m, tables(3, 6), replaced, largest_loss) <= 1 + 1e-9
 
 
+class Steeper(Smooth):
+    """A broken twin: its sensitivity falls four times as fast as it says."""
+
+    def _centre(self, x):
+        table = self.statistic.read(x)
+        gap, changes = self.statistic.smooth(table, 4 * self.beta)
+        return self.statistic.value(table), round(math.log(gap) / float(self._step)) - 4 * changes * self._parts
+
+
+@pytest.mark.parametrize("twin", [Twice, Steeper, Local])
+def test_broken_twins_of_log_normal_noise_are_convicted(twin):
+    m = Smooth("1/5", statistic=MEDIAN, beta="1/10", noise="log-normal", span=(-150, 156))
+    broken = object.__new__(twin)
+    vars(broken).update({name: value for name, value in vars(m).items() if name != "share"})
+    assert worst(broken, tables(3, 6), replaced, rho) > 1.05 * 0.02
+    assert worst(m, tables(3, 6), replaced, rho) <= 0.02 * (1 + 1e-9)
+
+
 def test_local_sensitivity_is_convicted_by_an_audit():
     """Two neighbours, the same answer 0: nobody moves the one, and one record moves the other by 1000."""
     x, y = [0, 0, 0, 0, 1000], [0, 0, 0, 1000, 1000]
@@ -150,7 +196,7 @@ def test_rounding_the_sensitivity_up_costs_nothing():
 # The sampler
 
 
-@pytest.mark.parametrize("noise", ["cauchy", "student", "laplace"])
+@pytest.mark.parametrize("noise", ["cauchy", "student", "laplace", "log-normal"])
 @pytest.mark.parametrize("x", [[0, 3, 4, 6, 6], [5] * 9, [0] * 40], ids=["spread", "even", "sure"])
 def test_draws_follow_the_law(noise, x):
     m = Smooth(1, "1/50" if noise == "laplace" else 0, statistic=MEDIAN, beta="1/10", noise=noise, span=(-20, 30))
@@ -190,16 +236,18 @@ def test_a_span_holds_what_is_released():
     draws = {m([0, 3, 6]) for _ in range(300)}
     assert draws <= set(range(7))
     assert {0, 6} <= draws
-    wide = Smooth(1, statistic=Order("1/2", 0, 2**50), beta="1/10")
-    assert 0 <= wide([2**49] * 100) <= 2**50
-    assert wide([2**49] * 5000) == 2**49  # S is 2^49 e^-250
+    for noise in ("student", "log-normal"):
+        wide = Smooth(1, statistic=Order("1/2", 0, 2**50), beta="1/10", noise=noise)
+        assert 0 <= wide([2**49] * 100) <= 2**50
+        assert wide([2**49] * 5000) == 2**49  # S is 2^49 e^-250
 
 
 # What to expect
 
 
-def test_errors_are_as_stated():
-    m = Smooth(1, statistic=MEDIAN, beta="1/10", span=(-100, 106))
+@pytest.mark.parametrize("noise", ["student", "log-normal"])
+def test_errors_are_as_stated(noise):
+    m = Smooth(1, statistic=MEDIAN, beta="1/10", noise=noise, span=(-100, 106))
     for x, level in itertools.product([(0, 0, 6), (0, 3, 6), (3, 3, 3, 3, 3, 3, 3)], (0.5, 0.9, 0.99)):
         law, t = m.law(list(x)), m.half_width(list(x), level)
         inside = math.fsum(p for y, p in law.items() if m.error(y, list(x)) <= t)
@@ -217,6 +265,26 @@ def test_a_beta_is_chosen_for_a_public_table():
         assert chosen.guarantee().neighbours is REPLACE
 
 
+def test_zcdp_is_kept_by_log_normal_noise_which_errs_less_than_what_a_pure_guarantee_implies():
+    like, median = list(range(0, 1000, 5)), Order("1/2", 0, 1000, neighbours=REPLACE)
+    for given in ("1/32", "1/8", "1/2"):
+        m = Smooth.calibrated(nz.ZCDP(given), statistic=median, like=like)
+        pure = Smooth.calibrated(nz.ZCDP(given), statistic=median, like=like, noise="student")
+        assert m.noise == "log-normal"
+        assert m.guarantee() <= nz.ZCDP(given)
+        assert m.guarantee().rho >= Fraction(given) * (1 - Fraction(1, 10**9))
+        assert m.half_width(like) < 0.7 * pure.half_width(like)
+
+
+def test_log_normal_noise_protects_groups_and_keeps_no_epsilon():
+    m = Smooth.calibrated(nz.ZCDP("1/2"), 2, statistic=MEDIAN)
+    assert m.guarantee(2) == nz.ZCDP("1/2", neighbours=REPLACE)
+    assert m.guarantee(1) == nz.ZCDP("1/8", neighbours=REPLACE)
+    for promise in (nz.Pure(1), nz.Approx(1, "1e-6")):
+        with pytest.raises(InputError, match=r"ask for ZCDP\(rho\)"):
+            Smooth.calibrated(promise, statistic=MEDIAN, noise="log-normal")
+
+
 def test_groups_and_relations():
     m = Smooth.calibrated(nz.Pure(1), 4, statistic=MEDIAN)
     assert m.guarantee(4) == nz.Pure(1, neighbours=REPLACE)
@@ -232,6 +300,7 @@ def test_groups_and_relations():
 @pytest.mark.parametrize("options", [
     {"epsilon": 0}, {"epsilon": "x"}, {"beta": 0}, {"beta": 5}, {"noise": "gauss"}, {"delta": "1e-6"}, {"span": (0, 5)},
     {"span": 7}, {"noise": "laplace"}, {"noise": "laplace", "delta": 1}, {"span": (-1.5, 9)},
+    {"noise": "log-normal", "delta": "1e-6"}, {"noise": "log-normal", "beta": 5},
 ])  # fmt: skip
 def test_bad_parameters_are_refused(options):
     with pytest.raises(InputError):

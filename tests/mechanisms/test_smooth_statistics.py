@@ -12,7 +12,9 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
+from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth_triangles import Triangles
+from noisette.mechanisms.smooth_trimmed import Trimmed, TrimmedMean
 from noisette.mechanisms.steepest import Fall, largest, near_logs, pieces, sensitivity_steps
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -227,6 +229,75 @@ def test_the_distances_of_a_sum_are_those_of_a_search(n):
         assert told(statistic, list(x)) == {y: true[x, y] for y in range(n * TOP + 1)}
 
 
+def trimmed_mean(x, trim, parts):
+    kept = x[trim : len(x) - trim] if len(x) > 2 * trim else ()
+    return math.floor(Fraction(parts * sum(kept), len(kept))) if kept else 0
+
+
+@pytest.mark.parametrize(("trim", "parts"), [(0, 1), (0, 12), (1, 12), (2, 7)])
+def test_the_bound_of_a_trimmed_mean_is_smooth_and_covers_all_neighbours(trim, parts):
+    statistic, world = TrimmedMean(0, TOP, trim=trim, parts=parts), [x for n in range(9) for x in tables(n)]
+    answer = {x: trimmed_mean(x, trim, parts) for x in world}
+    read = {x: statistic.read(list(x)) for x in world}
+    assert all(statistic.value(read[x]) == answer[x] for x in world)
+    for beta in (*BETAS, Fraction(10)):
+        bound = {x: size(statistic.smooth(read[x], beta), beta) for x in world}
+        assert is_smooth(world, answer, bound, lambda x: neighbours(x, ADD_REMOVE), beta)
+
+
+@pytest.mark.parametrize(("trim", "parts"), [(0, 12), (1, 12)])
+def test_the_bound_of_a_trimmed_mean_is_above_that_of_all_tables_and_not_far(trim, parts):
+    statistic, beta = TrimmedMean(0, TOP, trim=trim, parts=parts), Fraction(1, 2)
+    world = [x for n in range(11) for x in tables(n)]
+    inner = {x for x in world if len(x) < 10}
+    answer = {x: trimmed_mean(x, trim, parts) for x in world}
+    gaps = {x: max(abs(answer[x] - answer[y]) for y in neighbours(x, ADD_REMOVE)) for x in inner}
+    true = dict.fromkeys(inner, 0.0)
+    for k in range(5):
+        true = {x: max(true[x], gaps[x] * math.exp(-beta * k)) for x in inner}
+        gaps = {x: max(gaps[x], *(gaps.get(y, 0) for y in neighbours(x, ADD_REMOVE))) for x in inner}
+    ratios = [size(statistic.smooth(statistic.read(list(x)), beta), beta) / true[x] for x in inner if len(x) < 6]
+    assert min(ratios) >= 1 - 1e-12
+    assert sorted(ratios)[len(ratios) // 2] < 2
+
+
+class Nearer(TrimmedMean):
+    """A broken twin: gaps are divided by as many values as are left, as if none could go."""
+
+    def _gaps(self, table):
+        m = len(table) - 2 - 2 * self.trim
+        k = np.arange(max(0, m - 1))
+        return -(-super()._gaps(table) * (m - 1 - k) // (m + 1))
+
+
+class Still(TrimmedMean):
+    """A broken twin: the gaps of the table at hand, whatever could change."""
+
+    def smooth(self, table, beta):
+        return Fall(max(1, int((*self._gaps(table), self.furthest)[0])), 0)
+
+
+@pytest.mark.parametrize(("twin", "beta"), [(Nearer, Fraction(2)), (Still, Fraction(1, 10))])
+def test_broken_trimmed_means_are_convicted(twin, beta):
+    world = [x for n in range(7) for x in tables(n)]
+    answer = {x: trimmed_mean(x, 1, 12) for x in world}
+    for kind, right in ((TrimmedMean, True), (twin, False)):
+        statistic = kind(0, TOP, trim=1, parts=12)
+        bound = {x: size(statistic.smooth(statistic.read(list(x)), beta), beta) for x in world}
+        assert is_smooth(world, answer, bound, lambda x: neighbours(x, ADD_REMOVE), beta) is right
+
+
+def test_a_trimmed_mean_of_many_records_moves_little():
+    statistic, x = TrimmedMean(-(10**6), 10**6, trim=200, parts=1000), np.random.default_rng().normal(0, 300, 50_000)
+    table = statistic.read(x.astype(int))
+    fall = statistic.smooth(table, Fraction(1, 10))
+    kept = np.sort(x.astype(int))[200:-200]
+    assert statistic.value(table) == math.floor(1000 * int(kept.sum()) / len(kept))
+    assert 1 <= size(fall, Fraction(1, 10)) <= 1000 * 1000 / 49_000
+    with pytest.raises(InputError, match="use Smooth"):
+        statistic.reaches(table)
+
+
 # Triangles
 
 
@@ -284,7 +355,7 @@ LISTS = [math.nan, None, "12", True, [1.5, 2], [[1, 2], [3]], [[1, 2]], [1, None
 
 
 @pytest.mark.parametrize("bad", LISTS, ids=repr)
-@pytest.mark.parametrize("statistic", [Order("1/2", 0, 9), Trimmed(2, 0, 9), Triangles(5)])
+@pytest.mark.parametrize("statistic", [Order("1/2", 0, 9), Trimmed(2, 0, 9), TrimmedMean(0, 9), Triangles(5)])
 def test_bad_tables_are_refused_in_a_sentence(statistic, bad):
     if isinstance(statistic, Triangles) and bad == [[1, 2]]:
         return
@@ -305,6 +376,8 @@ def test_bad_parameters_are_refused():
         lambda: Order(0, 0, 9), lambda: Order("3/2", 0, 9), lambda: Order("1/2", 9, 9), lambda: Order("1/2", 0, 2**61),
         lambda: Order("1/2", 0, 1.5), lambda: Order("1/2", 0, 9, neighbours=1), lambda: Trimmed(4, 0, 9, trim=2),
         lambda: Trimmed(0, 0, 9), lambda: Trimmed(2**30, 0, 2**31), lambda: Triangles(2), lambda: Triangles(10**6),
+        lambda: TrimmedMean(0, 9, trim=-1), lambda: TrimmedMean(0, 9, parts=0), lambda: TrimmedMean(9, 0),
+        lambda: TrimmedMean(0, 2**40, parts=2**30), lambda: TrimmedMean(0, 2**40, parts=2**19).read([1] * 9),
     ):  # fmt: skip
         with pytest.raises(InputError):
             make()

@@ -7,18 +7,20 @@ distribution alone. What smooth noise needs to know beforehand, beta, is chosen 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
+from noisette.mechanisms.admissible import Noise
+from noisette.mechanisms.gaussian import Gaussian
 from noisette.mechanisms.geometric import Geometric
 from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.quantile import Quantile
 from noisette.mechanisms.smooth import Smooth
-from noisette.mechanisms.smooth_bounds import Order
-from noisette.privacy import Approx, Neighbours, Pure
+from noisette.mechanisms.smooth_order import Order
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
+from noisette.privacy.sensitivity import histogram
 from noisette.text import as_html, as_text
 
 __all__ = ["Medians", "compare_medians"]
@@ -32,6 +34,7 @@ class Medians:
     delta: Fraction
     level: float
     errors: Mapping[int, Mapping[str, float]]
+    rho: Fraction | None = None
 
     def best(self, n: int) -> str:
         """Return the mechanism with the least error for n records; the first of several."""
@@ -45,9 +48,11 @@ class Medians:
 
     @property
     def _cells(self) -> tuple[str, list[str], list[list[str]], list[str]]:
-        title = f"error of a median at {100 * self.level:g} %, epsilon = {self.epsilon}"
+        spent = f"epsilon = {self.epsilon}" if self.rho is None else f"rho = {self.rho}"
+        title = f"error of a median at {100 * self.level:g} %, {spent}"
         rows = [[f"{n:,}", *(f"{error:,.0f}" for error in row.values())] for n, row in self.errors.items()]
-        return title, ["records", *self.curves], rows, [f"smooth, Laplace: delta = {float(self.delta):g}"]
+        notes = [f"smooth, Laplace: delta = {float(self.delta):g}"] if self.rho is None else []
+        return title, ["records", *self.curves], rows, notes
 
     def __str__(self) -> str:
         return as_text(*self._cells)
@@ -64,55 +69,81 @@ def compare_medians(
     sizes: Sequence[int] = (10, 100, 1000, 10_000),
     epsilon: Number = 1,
     delta: Number = "1e-6",
+    rho: Number | None = None,
     level: float = 0.95,
 ) -> Medians:
     """Return the errors for a distribution, given by its quantiles `at(p)`, 0 < p < 1; records are replaced.
 
+    With a `rho` all of them keep that zCDP guarantee instead of an epsilon.
+
     >>> compare_medians(lambda p: 1000 * p, low=0, high=1000, sizes=[100]).best(100)
     'inverse sensitivity'
+    >>> errors = compare_medians(lambda p: 1000 * p, low=0, high=1000, sizes=[100], rho="1/2").errors[100]
+    >>> errors["inverse sensitivity"] < errors["smooth, log-normal"] < errors["smooth, Student"]
+    True
     """
     statistic = Order("1/2", low, high, neighbours=Neighbours.REPLACE)
     e, d = positive(epsilon, "epsilon"), positive(delta, "delta")
+    r = None if rho is None else positive(rho, "rho")
     if not 0 < level < 1:
         raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    kinds = _pure_kinds(statistic, e, d) if r is None else _concentrated_kinds(statistic, ZCDP(r))
     errors = {}
     for n in sizes:
         table = [round(at((i + 0.5) / n)) for i in range(whole(n, "sizes"))]
-        errors[n] = {name: make(table, statistic, e, d, level) for name, make in _KINDS.items()}
-    return Medians(e, d, level, errors)
+        errors[n] = {name: error(table, level) for name, error in kinds.items()}
+    return Medians(e, d, level, errors, r)
 
 
-def _inverse(table: list[int], statistic: Order, e: Fraction, d: Fraction, level: float) -> float:
-    return InverseSensitivity.calibrated(Pure(e), statistic=statistic).half_width(table, level)
+Errors = Callable[[list[int], float], float]
+"""The error of a mechanism on a table at a level."""
 
 
-def _quantile(table: list[int], statistic: Order, e: Fraction, d: Fraction, level: float) -> float:
+def _pure_kinds(statistic: Order, e: Fraction, d: Fraction) -> dict[str, Errors]:
+    noise = Geometric.calibrated(Pure(e), statistic.furthest)
+    return {
+        "inverse sensitivity": _inverse(statistic, Pure(e)),
+        "Quantile": _quantile(statistic, Pure(e)),
+        "smooth, Student": _smooth(statistic, Pure(e), "student"),
+        "smooth, Cauchy": _smooth(statistic, Pure(e), "cauchy"),
+        "smooth, Laplace": _smooth(statistic, Approx(e, d), "laplace"),
+        "global sensitivity": lambda table, level: min(noise.interval(level), float(statistic.furthest)),
+    }
+
+
+def _concentrated_kinds(statistic: Order, promise: ZCDP) -> dict[str, Errors]:
+    noise = Gaussian.calibrated(promise, statistic.furthest, grid=1)
+    return {
+        "inverse sensitivity": _inverse(statistic, promise),
+        "Quantile": _quantile(statistic, promise),
+        "smooth, log-normal": _smooth(statistic, promise, "log-normal"),
+        "smooth, Student": _smooth(statistic, promise, "student"),
+        "smooth, Cauchy": _smooth(statistic, promise, "cauchy"),
+        "global sensitivity": lambda table, level: min(noise.interval(level), float(statistic.furthest)),
+    }
+
+
+def _inverse(statistic: Order, promise: Promise) -> Errors:
+    return InverseSensitivity.calibrated(promise, statistic=statistic).half_width
+
+
+def _quantile(statistic: Order, promise: Promise) -> Errors:
     cells = statistic.furthest + 1
-    m = Quantile(e, q=statistic.q, cells=cells, groups=1, neighbours=Neighbours.REPLACE)
-    read = statistic.read(table)
-    law = m.pmf(np.arange(cells), np.bincount(read[1:-1] - statistic.low, minlength=cells))
-    off = np.abs(np.arange(cells) - (statistic.value(read) - statistic.low))
-    return float(np.searchsorted(np.cumsum(np.bincount(off, law)), level))
+    one = histogram(neighbours=Neighbours.REPLACE)
+    m = Quantile.calibrated(promise, one, q=statistic.q, cells=cells, groups=1)
 
-
-def _smooth(noise: Any) -> Callable[..., float]:
-    def error(table: list[int], statistic: Order, e: Fraction, d: Fraction, level: float) -> float:
-        promise = Approx(e, d) if noise == "laplace" else Pure(e)
-        m = Smooth.calibrated(promise, statistic=statistic, noise=noise, like=table)
-        return m.half_width(table, level)
+    def error(table: list[int], level: float) -> float:
+        read = statistic.read(table)
+        law = m.pmf(np.arange(cells), np.bincount(read[1:-1] - statistic.low, minlength=cells))
+        off = np.abs(np.arange(cells) - (statistic.value(read) - statistic.low))
+        return float(np.searchsorted(np.cumsum(np.bincount(off, law)), level))
 
     return error
 
 
-def _global(table: list[int], statistic: Order, e: Fraction, d: Fraction, level: float) -> float:
-    return min(Geometric(statistic.furthest / e).interval(level), float(statistic.furthest))
+def _smooth(statistic: Order, promise: Promise, noise: Noise) -> Errors:
+    def error(table: list[int], level: float) -> float:
+        m = Smooth.calibrated(promise, statistic=statistic, noise=noise, like=table)
+        return m.half_width(table, level)
 
-
-_KINDS: dict[str, Callable[..., float]] = {
-    "inverse sensitivity": _inverse,
-    "Quantile": _quantile,
-    "smooth, Student": _smooth("student"),
-    "smooth, Cauchy": _smooth("cauchy"),
-    "smooth, Laplace": _smooth("laplace"),
-    "global sensitivity": _global,
-}
+    return error

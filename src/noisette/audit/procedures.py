@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.audit.checks.manners import ONE, SECRET, refused
-from noisette.audit.divergence import hockey_stick, largest_loss
+from noisette.audit.divergence import hockey_stick, largest_loss, renyi
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.goodness import ALPHA, p_value
 from noisette.audit.sampled import epsilon_lower_bound
@@ -28,6 +28,7 @@ Law = Mapping[Hashable, float]
 _ROUNDING = 1e-12
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
 _COMMON = 32  # outcomes that are told apart in tests of draws; the rest count as one
+_ORDERS = (1.01, 1.25, 1.5, 2, 3, 5, 10, 30)
 
 
 # What it promises
@@ -72,6 +73,11 @@ def _delta(promise: Promise) -> tuple[float, float]:
     return float(promise.eps), float(getattr(promise, "delta0", 0))
 
 
+def _rho(P: Floats, Q: Floats) -> float:
+    """The rho that a pair shows: of all orders a the largest Rényi divergence, divided by a."""
+    return max(renyi(P, Q, a) / a for a in _ORDERS)
+
+
 def private(m: Subject, _: Effort) -> Finding:
     """The divergence of every pair at epsilon stays below delta; of a pure guarantee every log-ratio below epsilon."""
     gaps = [0.0]
@@ -81,6 +87,8 @@ def private(m: Subject, _: Effort) -> Finding:
         likely = np.maximum(P, Q) > _ROUNDING  # outcomes that lie whole within what a law may leave out
         if isinstance(promise, Pure):
             gaps.append(largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - _ROUNDING)
+        if isinstance(promise, ZCDP):
+            gaps.append(_rho(P[likely], Q[likely]) - float(promise.rho) * (1 + 1e-9) - _ROUNDING)
     sentences = "Every pair keeps the stated guarantee.", "A pair of neighbours breaks the stated guarantee."
     return found("private", max(gaps), 10 * _ROUNDING, sentences)
 
@@ -88,6 +96,8 @@ def private(m: Subject, _: Effort) -> Finding:
 def _reached(promise: Promise, P: Floats, Q: Floats) -> float:
     """The part of what is stated that a pair shows."""
     epsilon, delta = _delta(promise)
+    if isinstance(promise, ZCDP):
+        return _rho(P, Q) / float(promise.rho) if promise.rho else 0.0
     if isinstance(promise, Approx) and delta:
         return hockey_stick(P, Q, epsilon) / delta
     return largest_loss(P, Q) / epsilon if epsilon else 0.0

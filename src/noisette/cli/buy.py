@@ -1,6 +1,6 @@
 """`noisette buy`: bounds and keys that the owner does not declare but lets be bought."""
 
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,40 +19,35 @@ Column: Any = Annotated[str, typer.Argument(help="age, or visits.age where there
 Spend: Any = Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")]
 Again: Any = Annotated[bool, typer.Option("--again", help="Buy anew what was bought before, and use that.")]
 
-
-@buy.command()
-def bounds(
-    column: Column,
-    spend: Spend,
-    again: Again = False,
-    json: Json = False,
-    analyst: Analyst = None,
-    project: Folder = None,
-) -> None:
-    """Buy two powers of two between which the values lie; for a column whose policy says bounds = "private"."""
-    _buy("bounds", column, spend, again, json, analyst, project)
+_FOR_SALE: "dict[What, str]" = {
+    "bounds": "Buy two numbers, or dates, between which almost all values lie; "
+    'for a column whose policy says bounds = "private".',
+    "keys": "Buy the values that enough units share, which needs a delta; "
+    'for a column whose policy says keys = "private".',
+}
 
 
-@buy.command()
-def keys(
-    column: Column,
-    spend: Spend,
-    again: Again = False,
-    json: Json = False,
-    analyst: Analyst = None,
-    project: Folder = None,
-) -> None:
-    """Buy the values that enough units share, which needs a delta; for a column whose policy says keys = "private"."""
-    _buy("keys", column, spend, again, json, analyst, project)
+def _purchase(what: "What") -> Callable[..., None]:
+    """The command that buys one or the other."""
+
+    def purchase(
+        column: Column,
+        spend: Spend,
+        again: Again = False,
+        json: Json = False,
+        analyst: Analyst = None,
+        project: Folder = None,
+    ) -> None:
+        price, found = amount(spend, "--spend"), project_of(project)
+        with patience("Buying"):
+            bought, left = found.buy(what, column, spend=price, analyst=analyst, again=again)
+        typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
+
+    return purchase
 
 
-def _buy(
-    what: "What", column: str, spend: str, again: bool, json: bool, analyst: str | None, folder: Path | None
-) -> None:
-    price, found = amount(spend, "--spend"), project_of(folder)
-    with patience("Buying"):
-        bought, left = found.buy(what, column, spend=price, analyst=analyst, again=again)
-    typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
+for _what, _help in _FOR_SALE.items():
+    buy.command(_what, help=_help)(_purchase(_what))
 
 
 def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:

@@ -1,23 +1,41 @@
 """Bounds and keys that are bought instead of declared: what to ask for them, and the table with what was found.
 
-Bounds are powers of two: each value is put into the cell between two of them, and the cells of the smallest and the
-largest values are found as quantiles 0 and 1, a few ranks within. About 10/epsilon rows on either side may lie beyond.
-Keys are those that enough units share, told by the optimal rule for (epsilon, delta).
+Bounds are found by `Extent`: each value is put into a cell, four of them from a power of two to the next, or a year of
+dates, and cells are searched upwards. About 15/epsilon of the smallest and 4/epsilon of the largest values may lie
+beyond. Keys are those that enough units share, told by the optimal rule for (epsilon, delta).
 """
 
+import datetime
+import json
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import pyarrow
+
 from noisette.errors import InputError, NoisetteError
+from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms.extent import Extent
+from noisette.privacy import Neighbours, Promise
+from noisette.query.canonical import canonical
+from noisette.query.expected import SIZES, Expected
 from noisette.query.expression import Call, Expression, Literal, Name
-from noisette.query.kind import Value, in_order
+from noisette.query.kind import LARGEST, Value, in_order
+from noisette.query.measure import sensitivity
+from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Query, Scan
+from noisette.query.prepare import prepare
+from noisette.query.question import declared
 from noisette.query.schema import Column, Schema, Table
+from noisette.query.sources.source import Source
+from noisette.questions.told import ByOne
 
-__all__ = ["bounds_query", "keys_query", "offered", "with_bounds", "with_keys"]
+__all__ = ["Bounds", "keys_query", "offered", "with_bounds", "with_keys"]
 
-_FINEST, _LARGEST = -20, 48  # exponents of the edges
+_FINEST = Fraction(1, 2**40)  # values nearer to 0 count as 0, where no grid is declared
+_BETWEEN = 4  # cells from a power of two to the next
+_YEARS = range(1800, 2201)
 
 
 def offered(schema: Schema, name: str, what: str) -> tuple[Table, Column]:
@@ -34,33 +52,122 @@ def offered(schema: Schema, name: str, what: str) -> tuple[Table, Column]:
     return table, column
 
 
-def _edges(column: Column) -> list[Fraction]:
-    powers = [Fraction(2) ** k for k in range(0 if column.kind.type == "integer" else _FINEST, _LARGEST + 1)]
-    return [*(-power for power in reversed(powers)), Fraction(0), *powers]
+# Bounds
 
 
-def bounds_query(table: Table, column: Column) -> Query:
-    """The cells in which the smallest and the largest values lie."""
-    if not column.kind.number:
-        raise InputError(f"{column.name} is no number, so it has no bounds to buy.")
-    source = Scan(table.name, "t1")
-    value = Name(f"t1.{column.name}")
-    arms: list[Expression] = [Call("is_null", (value,)), Literal(None)]
-    for i, edge in enumerate(_edges(column)):
-        arms += [Call("less", (value, Literal(edge))), Literal(i)]
-    cell = Call("case", (*arms, Literal(len(_edges(column)))))
-    ends = tuple((name, Aggregate("quantile", cell, Fraction(at))) for name, at in (("low", 0), ("high", 1)))
-    return Query(source, (), ends)
+@dataclass(frozen=True)
+class Bounds:
+    """The cells in which the smallest and the largest values of a column lie, but for a few."""
+
+    table: Table
+    column: Column
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BoundsOffer":
+        """Count the values of each cell, and search."""
+        value = Name(f"t1.{self.column.name}")
+        cell = Call("case", (Call("is_null", (value,)), Literal(None), _cell(value, _edges(self.column))))
+        counted = (("low", Aggregate("quantile", cell, Fraction(0))),)  # of which the histogram is what is needed
+        prepared = prepare(canonical(Query(Scan(self.table.name, "t1"), (), counted)), schema)
+        [measure] = prepared.request.measures
+        reach = sensitivity(measure, prepared.part, neighbours)
+        mechanism = Extent.calibrated(spend, reach, cells=measure.cells)
+        return BoundsOffer(prepared, mechanism, reach, level, f"{self.table.name}.{self.column.name}")
+
+
+@dataclass(frozen=True)
+class BoundsOffer(ByOne):
+    """Two cells, or nothing if there are too few rows to tell."""
+
+    column: str
+
+    @property
+    def text(self) -> str:
+        """What is measured; the cells are in the digest."""
+        return json.dumps({"question": "bounds", "asked": self.column, "declared": declared([self.prepared])})
+
+    @property
+    def why(self) -> str:
+        """Why a search."""
+        return "One sweep upwards: a row counts on the way to one of the ends, so both cost what one does."
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """How many rows may lie beyond an end."""
+        off, part = self.mechanism.interval(self.level), self.prepared.part
+        said = f"sparse vector technique on {self.mechanism.cells:,} cells", f"rows: {part.total}"
+        note = f"at most {part.total} rows of one {self.unit} are counted; so many rows may lie beyond"
+        ends = ("low", self.mechanism.within), ("high", self.mechanism.beyond)
+        return [tuple(Expected(name, *said, None, {}, aim + off, note) for name, aim in ends)]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Count and search."""
+        [counts] = source.compute(self.prepared.request, schema, secret).measures[0]
+        found = self.mechanism(counts, rng)
+        ends = zip(("low", "high"), ([], []) if found is None else ([cell] for cell in found), strict=True)
+        return pyarrow.table({name: pyarrow.array(cells, pyarrow.int64()) for name, cells in ends})
+
+
+def _edges(column: Column) -> list[Value]:
+    """The ends of cells in ascending order: cell i holds the values from edge i - 1 to below edge i."""
+    match column.kind.type:
+        case "date":
+            return [datetime.date(year, 1, 1) for year in _YEARS]
+        case "timestamp":
+            return [datetime.datetime(year, 1, 1) for year in _YEARS]
+        case "integer" | "real":
+            unit = column.kind.grid or _FINEST
+            most = LARGEST / unit if column.kind.grid is None else LARGEST / max(unit, Fraction(1))
+            sizes = [unit * step for step in _steps(most)]
+            return [*(-size for size in reversed(sizes)), Fraction(0), *sizes]
+        case _:
+            raise InputError(f"{column.name} is no number and no date, so it has no bounds to buy.")
+
+
+def _steps(most: Fraction) -> list[int]:
+    """1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ... up to the most.
+
+    >>> _steps(Fraction(10))
+    [1, 2, 3, 4, 5, 6, 7, 8, 10]
+    """
+    powers = [2**power for power in range(int(most).bit_length())]
+    parts = [Fraction(power * (_BETWEEN + part), _BETWEEN) for power in powers for part in range(_BETWEEN)]
+    return [int(step) for step in parts if step.denominator == 1 and step <= most]
+
+
+def _cell(value: Expression, edges: Sequence[Value]) -> Expression:
+    """In which cell a value lies: first in which run of cells, so that engines compare few times for each row."""
+    run = math.isqrt(len(edges)) + 1
+    runs = [range(first, min(first + run, len(edges) + 1)) for first in range(0, len(edges) + 1, run)]
+    within = [_first(value, [(edges[i], Literal(i)) for i in cells[:-1]], Literal(cells[-1])) for cells in runs]
+    return _first(value, [(edges[cells[-1]], one) for cells, one in zip(runs[:-1], within, strict=False)], within[-1])
+
+
+def _first(value: Expression, arms: Sequence[tuple[Value, Expression]], otherwise: Expression) -> Expression:
+    """What stands beside the first edge that a value is below."""
+    conditions = [part for edge, one in arms for part in (Call("less", (value, Literal(edge))), one)]
+    return Call("case", (*conditions, otherwise)) if arms else otherwise
 
 
 def with_bounds(
-    schema: Schema, table: Table, column: Column, low: int, high: int
-) -> tuple[Schema, tuple[Fraction, Fraction]]:
+    schema: Schema, table: Table, column: Column, cells: Sequence[tuple[int, int]]
+) -> tuple[Schema, tuple[Value, Value]]:
     """The schema with bounds around the cells that were found."""
-    edges = _edges(column)
-    below, above = edges[max(0, min(low, high) - 1)], edges[min(len(edges) - 1, max(low, high))]
-    found = replace(column, kind=replace(column.kind, low=below, high=above), private_bounds=False)
-    return _with(schema, table, found), (below, above)
+    if not cells:
+        raise NoisetteError(
+            "There are too few rows to find bounds, which is an answer and was charged: spend more, or let the owner "
+            "declare them."
+        )
+    edges, [(low, high)] = _edges(column), cells
+    below, above = edges[max(0, low - 1)], edges[min(len(edges) - 1, high)]
+    kind = replace(column.kind, low=_number(below), high=_number(above))
+    return _with(schema, table, replace(column, kind=kind, private_bounds=False)), (below, above)
+
+
+def _number(end: Value) -> Fraction | None:
+    """An end as kinds have it: of dates as days, of times as microseconds."""
+    return end if isinstance(end, Fraction) else kind_of(Literal(end), {}).low
+
+
+# Keys
 
 
 def keys_query(table: Table, column: Column) -> Query:

@@ -5,7 +5,7 @@ from threading import Lock
 from typing import Any, TypeAlias, overload
 
 from noisette.curator.budget import Budget
-from noisette.curator.buying import bounds_query, keys_query, offered, with_bounds, with_keys
+from noisette.curator.buying import Bounds, keys_query, offered, with_bounds, with_keys
 from noisette.curator.explanation import Explanation, cheapest
 from noisette.curator.keeping import key_of, paid
 from noisette.curator.ledger import Ledger, Memory
@@ -18,6 +18,7 @@ from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
 from noisette.privacy.neighbours import common
 from noisette.query.expected import SIZES
 from noisette.query.frame import Asked, Frame, frame
+from noisette.query.kind import Value
 from noisette.query.plan import Query
 from noisette.query.question import Offer, Queries, Question
 from noisette.query.schema import Schema
@@ -130,12 +131,12 @@ class Curator:
                 self._kept[key] = Watch(offer, line, self._exactly, self._draw)
             return self._kept[key]  # type: ignore[no-any-return]
 
-    def bounds(self, column: str, *, spend: Spend) -> tuple[Fraction, Fraction]:
+    def bounds(self, column: str, *, spend: Spend) -> tuple[Value, Value]:
         """Buy the bounds of a column whose policy says bounds = "private"; later questions use them."""
         table, wanted = offered(self._schema, column, "bounds")
-        cells = self.ask(bounds_query(table, wanted), spend=spend, level=0.9999)  # far empty cells would be useless
-        low, high = (int(cells[name].values[0].as_py()) for name in ("low", "high"))
-        self._schema, found = with_bounds(self._schema, table, wanted, low, high)
+        answer = self.ask(Bounds(table, wanted), spend=spend)
+        cells = [(row["low"], row["high"]) for row in answer.rows()]
+        self._schema, found = with_bounds(self._schema, table, wanted, cells)
         return found
 
     def keys(self, column: str, *, spend: Spend) -> list[Any]:

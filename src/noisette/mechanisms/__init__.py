@@ -24,6 +24,7 @@ from noisette.mechanisms.truncated_geometric import TruncatedGeometric
 if TYPE_CHECKING:
     from noisette.mechanisms.best_of import BestOf
     from noisette.mechanisms.choosing import Choosing
+    from noisette.mechanisms.extent import Extent
     from noisette.mechanisms.flipped_quantile import FlippedQuantile
     from noisette.mechanisms.gap_max import GapMax
     from noisette.mechanisms.grid import Grid
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from noisette.mechanisms.propose_test_release import ProposeTestRelease
     from noisette.mechanisms.quantiles import Quantiles
     from noisette.mechanisms.smooth import Smooth
-    from noisette.mechanisms.smooth_bounds import Order, Triangles, Trimmed
+    from noisette.mechanisms.smooth_order import Order
+    from noisette.mechanisms.smooth_triangles import Triangles
+    from noisette.mechanisms.smooth_trimmed import Trimmed, TrimmedMean
     from noisette.mechanisms.sparse import AboveThreshold, NumericSparse, Sparse
     from noisette.mechanisms.sparse_exponential import SparseExponential
     from noisette.mechanisms.sparse_vector import SparseVector
@@ -54,6 +57,7 @@ __all__ = [
     "BestOf",
     "Choosing",
     "Exponential",
+    "Extent",
     "FlippedQuantile",
     "GapMax",
     "Gaussian",
@@ -93,6 +97,7 @@ __all__ = [
     "Top",
     "Triangles",
     "Trimmed",
+    "TrimmedMean",
     "TruncatedGeometric",
     "UnboundedQuantile",
     "calibrate",
@@ -103,16 +108,18 @@ __all__ = [
 _LATE = {
     "BestOf": "best_of",
     "Choosing": "choosing",
+    "Extent": "extent",
     "FlippedQuantile": "flipped_quantile",
     "GapMax": "gap_max",
     "Grid": "grid",
     "Pieces": "interval_choice",
     "InverseSensitivity": "inverse_sensitivity",
     "JointTop": "joint_top",
-    "Order": "smooth_bounds",
+    "Order": "smooth_order",
     "Smooth": "smooth",
-    "Triangles": "smooth_bounds",
-    "Trimmed": "smooth_bounds",
+    "Triangles": "smooth_triangles",
+    "Trimmed": "smooth_trimmed",
+    "TrimmedMean": "smooth_trimmed",
     "NearestPlace": "nearest",
     "NearestRadius": "nearest",
     "nearest_of": "nearest",

@@ -14,7 +14,8 @@ smaller one apart. Laplace noise has no epsilon, since its tails fall faster for
     delta = (1 - e^-beta) e^(-(epsilon + beta)/r) cosh(s/r),   r = e^beta - 1,   if s <= epsilon and
     beta + s e^-beta <= epsilon,
 
-and attains that too.   [Nissim-Raskhodnikova-Smith 2007 for the idea; proof note: docs/proofs/smooth-sensitivity.md]
+and attains that too. Laplace noise of log-normal size has a rho (see `log_normal`), stated as rho = epsilon^2/2.
+[Nissim-Raskhodnikova-Smith 2007 for the idea; proof note: docs/proofs/smooth-sensitivity.md]
 
 Vocabulary: `s` how much of the sensitivity's size is paid for · `tail` P(Z > z) for z >= 0.
 """
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.precise import precision
+from noisette.mechanisms.log_normal import log_normal_rho, usual_sigma
 
 __all__ = [
     "FREEDOM",
@@ -42,7 +44,7 @@ __all__ = [
     "tail",
 ]
 
-Noise = Literal["cauchy", "student", "laplace"]
+Noise = Literal["cauchy", "student", "laplace", "log-normal"]
 FREEDOM: dict[str, int] = {"cauchy": 1, "student": 3}
 _BITS = 160
 _UP = Fraction(1, 1 << 96)  # far more than 160 bits err by
@@ -101,7 +103,8 @@ def _above(value: Any) -> Fraction:
 def largest_share(noise: Noise, epsilon: Fraction, delta: Fraction, beta: Fraction) -> Fraction:
     """Return the largest s, rounded down by about 2^-30 of it, for which the noise keeps (epsilon, delta).
 
-    Floats look for it; that the guarantee is kept is checked with 160 bits.
+    Floats look for it; that the guarantee is kept is checked with 160 bits. Log-normal noise keeps rho = epsilon^2/2,
+    with a bound that has room for the rounding of floats.
 
     >>> round(float(largest_share("student", Fraction(1), Fraction(0), Fraction(1, 10))), 6)
     0.805987
@@ -117,12 +120,17 @@ def largest_share(noise: Noise, epsilon: Fraction, delta: Fraction, beta: Fracti
 def _near_kept(noise: Noise, epsilon: Fraction, delta: Fraction, beta: Fraction, s: float) -> bool:
     if noise == "laplace":
         return bool(_laplace(math, float(epsilon), float(beta), s) <= float(delta))
+    if noise == "log-normal":
+        return _kept(noise, epsilon, delta, beta, Fraction(s))
     return bool(_student(math, FREEDOM[noise], float(beta), s) <= float(epsilon))
 
 
 def _kept(noise: Noise, epsilon: Fraction, delta: Fraction, beta: Fraction, s: Fraction) -> bool:
     if noise == "laplace":
         return laplace_delta(epsilon, beta, s) <= delta
+    if noise == "log-normal":
+        rho = log_normal_rho(float(usual_sigma(epsilon, beta)), float(beta), float(s))
+        return Fraction(rho) <= epsilon**2 / 2
     return student_epsilon(FREEDOM[noise], beta, s) <= epsilon
 
 

@@ -89,6 +89,19 @@ class FlippedQuantile(RankChoice):
         target = self.q * int(upto[-1]) + self.shift
         return float(max(int(upto[y] - counts[y]) - target, target - int(upto[y]), Fraction(0)))
 
+    def rank_error(self, level: float = 0.95) -> float:
+        """Return a t, rounded up, with P(rank error <= t) >= level for every table: less than `Quantile` at that rate.
+
+        At worst one cell holds the quantile and all others are off by just above t. Each of them comes along with
+        p = e^(-g t), and one of those that did is chosen: a miss has the chance 1 - (1 - (1 - p)^cells)/(cells p).
+        """
+        general, low, high = super().rank_error(level), 0.0, 1.0
+        for _ in range(60):
+            p = (low + high) / 2
+            missed = 1 + math.expm1(self.cells * math.log1p(-p)) / (self.cells * p)
+            low, high = (p, high) if missed <= 1 - level else (low, p)
+        return min(-math.log(low) / self.rate * (1 + 1e-6), general) if low else general
+
     # For audits
 
     def law(self, x: Any) -> dict[int, float]:

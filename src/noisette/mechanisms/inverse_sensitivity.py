@@ -36,7 +36,10 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.interval_choice import ENUMERATED, Pieces, drawn
 from noisette.mechanisms.mechanism import Distance
-from noisette.mechanisms.smooth_bounds import Order, Statistic, Triangles, Trimmed
+from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth_statistic import Statistic
+from noisette.mechanisms.smooth_triangles import Triangles
+from noisette.mechanisms.smooth_trimmed import Trimmed
 from noisette.mechanisms.steepest import pieces
 from noisette.mechanisms.steps import people, related
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure

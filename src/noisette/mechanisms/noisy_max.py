@@ -280,11 +280,31 @@ class NoisyMaxGap:
 
         All noise is at most h with that probability.
         """
+        h = self._all_within(level)
+        return float(h + 1 if self.noise == "geometric" else 2 * h + 1)
+
+    def _all_within(self, level: float) -> int:
+        """The h that all noise is at most, in size, with that probability."""
         if not 0 < level < 1:
             raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
         each = -math.expm1(math.log(level) / self.candidates) * (1 - 1e-13)
-        h = smallest(lambda t: bool(self._noise.tail(t) <= each))
-        return float(h + 1 if self.noise == "geometric" else 2 * h + 1)
+        return smallest(lambda t: bool(self._noise.tail(t) <= each))
+
+    def lead(self, gap: int, level: float = 0.95) -> tuple[int, int]:
+        """Return between which numbers the released candidate's lead lies, with at least that probability.
+
+        One-sided noise has no memory: what a winner has beyond what it needed is again such noise, at most u but for
+        half of the misses. A gap of more than u is more than that, so nothing was needed, and the lead is at least
+        gap - u, however many candidates there are. (docs/proofs/selection.md)
+
+        >>> NoisyMaxGap(1, candidates=1000).lead(50), NoisyMaxGap(1, candidates=1000).interval()
+        ((47, 61), 10.0)
+        """
+        if self.noise == "laplace":
+            t = int(self.interval(level))
+            return gap - t, gap + t
+        h, u = self._all_within((1 + level) / 2), -float(self.scale) * math.log((1 - level) / 2) * (1 + 1e-12)
+        return gap - (min(math.floor(u), h) if gap >= u else h), gap + h + 1
 
     def pairs(self) -> Sequence[tuple[list[int], list[int], int]]:
         """One candidate behind gains; one ahead gains; all are equal, and every other one gains."""

@@ -1,12 +1,14 @@
 """Smooth sensitivity: noise that is as wide as one record could move the answer of this table, or of those near it.
 
 Let S be a bound on how far one record moves the answer that changes by at most a factor e^beta between neighbours (see
-`smooth_bounds`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
+`smooth_statistic`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
 
     Z Cauchy or Student t with 3 degrees:  epsilon-DP,             Z Laplace:  (epsilon, delta)-DP,
+    Z Laplace of log-normal size:  epsilon^2/2-zCDP,
 
-with the largest s that this allows (see `admissible`), so that no smaller epsilon, or delta, holds on a wide span.
-[Nissim-Raskhodnikova-Smith 2007; errata E13, E14; proof note: docs/proofs/smooth-sensitivity.md]
+with the largest s that this allows (see `admissible` and `log_normal`), so that no smaller epsilon, or delta, holds on
+a wide span; of log-normal noise only the bound is known.
+[Nissim-Raskhodnikova-Smith 2007; Bun-Steinke 2019; errata E13, E14; proof note: docs/proofs/smooth-sensitivity.md]
 
 S is rounded up to e^(h j), j whole and beta a whole multiple of h: ln S(x) <= ln S(x') + beta stays true of what is
 rounded up, so this costs no privacy and a factor of at most e^(1/64). Rounding and moving change what is told of a real
@@ -15,14 +17,15 @@ number after the fact; which whole number it is, is decided with as many bits as
 Noise scaled to the local sensitivity itself is not private: its size tells neighbours apart.
 
 When: a record can move the answer far on few tables only: triangles, trimmed means of skewed values. For quantiles
-`InverseSensitivity` errs half as much (see docs/smooth-sensitivity.md).
+`InverseSensitivity` errs half as much (see docs/smooth-sensitivity.md). Student noise where a pure guarantee is asked
+for, log-normal noise where many releases share a rho, Cauchy noise for tables of a few records.
 Textbook: the lecture notes, local and smooth sensitivity (errata E13, E14).
 
 Vocabulary: `statistic` the answer and what is known of it · `beta` how fast S may fall · `span` what is released.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -34,15 +37,20 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
+from noisette.exact.rational import sqrt_down
 from noisette.exact.real import Uniform
 from noisette.laws.law import smallest
 from noisette.mechanisms.admissible import FREEDOM, Noise, exact_tail, largest_share, near_tail, tail
 from noisette.mechanisms.interval_choice import ENUMERATED
+from noisette.mechanisms.log_normal import log_normal_tail, rounded_log_normal, usual_sigma
 from noisette.mechanisms.mechanism import Distance
-from noisette.mechanisms.smooth_bounds import Order, Statistic, Triangles, Trimmed
+from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth_statistic import Statistic
+from noisette.mechanisms.smooth_triangles import Triangles
+from noisette.mechanisms.smooth_trimmed import Trimmed, TrimmedMean
 from noisette.mechanisms.steepest import sensitivity_steps
 from noisette.mechanisms.steps import people, related
-from noisette.privacy import Approx, Neighbours, Promise, Pure
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.convert import group_delta
 
 __all__ = ["Smooth"]
@@ -62,6 +70,8 @@ class Smooth:
     (Pure('1', neighbours=REPLACE), True)
     >>> m.half_width(range(0, 1000, 10)) < 250 < m.interval()
     True
+    >>> Smooth.calibrated(ZCDP("1/8"), statistic=median).guarantee()
+    ZCDP('1/8', neighbours=REPLACE)
     """
 
     epsilon: Fraction
@@ -87,8 +97,8 @@ class Smooth:
         object.__setattr__(self, "beta", positive(beta, "beta", least=Fraction(1, 10**9)))
         object.__setattr__(self, "noise", noise)
         object.__setattr__(self, "span", _read_span(statistic.span if span is None else span, statistic))
-        if noise not in (*FREEDOM, "laplace"):
-            raise InputError("noise must be 'cauchy', 'student' or 'laplace'.")
+        if noise not in (*FREEDOM, "laplace", "log-normal"):
+            raise InputError("noise must be 'cauchy', 'student', 'laplace' or 'log-normal'.")
         if (noise == "laplace") != (self.delta > 0) or not 0 <= self.delta < 1:
             raise InputError("Laplace noise needs a delta between 0 and 1, and the others have none.")
         assert self.share  # which refuses a beta that is too large
@@ -108,11 +118,15 @@ class Smooth:
         """Return the one that keeps the guarantee; without a `beta` the one that errs least on a table like `like`.
 
         `like` must be public: last year's, or made up. Without it, beta is what costs nothing (Cauchy), half of what is
-        possible (Student) or what the first paper takes (Laplace). Without a name, noise is Student's for a pure
-        guarantee and Laplace's if there is a delta.
+        possible (Student, log-normal) or what the first paper takes (Laplace). Without a name, noise is Student's for a
+        pure guarantee, Laplace's if there is a delta and log-normal for zCDP.
         """
-        law = noise or ("laplace" if isinstance(guarantee, Approx) and guarantee.delta0 else "student")
+        law = noise or _fitting(guarantee)
         given = related(guarantee, sensitivity, statistic.neighbours, pure=law != "laplace")
+        if law == "log-normal":
+            if not isinstance(guarantee, ZCDP):
+                raise InputError("Log-normal noise keeps no epsilon: ask for ZCDP(rho), or choose another noise.")
+            given = sqrt_down(2 * guarantee.rho) / people(sensitivity, statistic.neighbours), Fraction(0)
         options: dict[str, Any] = {"statistic": statistic, "noise": law, "span": span}
         if beta is not None or like is None:
             return cls(*given, beta=_betas(law, *given)[0] if beta is None else beta, **options)
@@ -125,8 +139,10 @@ class Smooth:
         return self.statistic.neighbours
 
     def guarantee(self, distance: Distance = 1) -> Promise:
-        """Return (epsilon, delta) for one person, and for more what holds for groups."""
+        """Return (epsilon, delta), or rho = epsilon^2/2, for one person, and for more what holds for groups."""
         k = people(distance, self.neighbours)
+        if self.noise == "log-normal":
+            return ZCDP((k * self.epsilon) ** 2 / 2, neighbours=self.neighbours)
         if not self.delta:
             return Pure(k * self.epsilon, neighbours=self.neighbours)
         delta = min(Fraction(1), group_delta(self.epsilon, self.delta, k))
@@ -136,6 +152,12 @@ class Smooth:
     def share(self) -> Fraction:
         """s."""
         return largest_share(self.noise, self.epsilon, self.delta, self.beta)
+
+    def _tail(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
+        """P(Z > z)."""
+        if self.noise == "log-normal":
+            return log_normal_tail(float(usual_sigma(self.epsilon, self.beta)), z)
+        return tail(self.noise, z)
 
     # What it releases
 
@@ -160,12 +182,24 @@ class Smooth:
         """S/s, in floats."""
         return float(1 / self.share) * math.exp(min(700.0, max(-700.0, float(self._step * steps))))
 
+    def _exact_scale(self, steps: int) -> Callable[[Any], Any]:
+        """S/s, by the multiprecision context that is given."""
+        exponent, share = self._step * steps, self.share
+        return lambda mp: (
+            mp.exp(mp.mpf(exponent.numerator) / exponent.denominator) * share.denominator / share.numerator
+        )
+
     def __call__(self, x: Any, rng: Random = SYSTEM) -> int:
         """Release a whole number of the span."""
         value, steps = self._centre(x)
         sign = 1 - 2 * rng.bits(1)
-        end = self.span[0] if sign < 0 else self.span[1]
-        return value + sign * self._drawn(steps, abs(end - value), rng)
+        most = abs((self.span[0] if sign < 0 else self.span[1]) - value)
+        if self.noise == "log-normal":
+            sigma = usual_sigma(self.epsilon, self.beta)
+            return value + sign * min(
+                most, rounded_log_normal(sigma, self._scale(steps), self._exact_scale(steps), rng)
+            )
+        return value + sign * self._drawn(steps, most, rng)
 
     def _drawn(self, steps: int, most: int, rng: Random) -> int:
         """|S Z/s|, rounded, but no more than `most`: the largest w with V < P(|Z| > (w - 1/2)/(S/s)), V uniform."""
@@ -189,11 +223,10 @@ class Smooth:
         return low
 
     def _surely_below(self, v: Uniform, w: int, steps: int) -> bool:
-        exponent, share, bits = self._step * steps, self.share, 128
+        scale, bits = self._exact_scale(steps), 128
 
         def z(mp: Any) -> Any:
-            scale = mp.exp(mp.mpf(exponent.numerator) / exponent.denominator) * share.denominator / share.numerator
-            return (2 * w - 1) / (2 * scale)
+            return (2 * w - 1) / (2 * scale(mp))
 
         while True:
             (lo, hi), (least, most) = v.to(bits), exact_tail(self.noise, z, bits)
@@ -215,7 +248,7 @@ class Smooth:
     def _cells(self, noise: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
         scale = self._scale(steps)
         ends = np.concatenate([[-math.inf], noise[1:] - 0.5, [math.inf]]) / scale
-        above = tail(self.noise, np.abs(ends))
+        above = self._tail(np.abs(ends))
         left, right = ends[:-1], ends[1:]
         outside = np.where(left >= 0, above[:-1] - above[1:], above[1:] - above[:-1])
         return np.where((left < 0) & (right > 0), 1 - above[:-1] - above[1:], outside)
@@ -240,7 +273,7 @@ class Smooth:
         scale, width = self._scale(steps), self.span[1] - self.span[0]
 
         def enough(t: int) -> bool:
-            return t >= width or 2 * near_tail(self.noise, (t + 0.5) / scale) * (1 + 1e-12) <= 1 - level
+            return t >= width or 2 * float(self._tail(np.array([(t + 0.5) / scale]))[0]) * (1 + 1e-12) <= 1 - level
 
         return float(smallest(enough))
 
@@ -257,11 +290,20 @@ class Smooth:
         Delta is lost where a few whole numbers stand for S: all of it shows for bounds far apart only.
         """
         wide = isinstance(self.statistic, Order) and self.span != self.statistic.span
-        return 0.8 if wide and self.noise != "laplace" else 0.3
+        return 0.8 if wide and self.noise in FREEDOM else 0.3
+
+
+def _fitting(guarantee: Promise) -> Noise:
+    """The law that errs least for a kind of guarantee."""
+    if isinstance(guarantee, ZCDP):
+        return "log-normal"
+    return "laplace" if isinstance(guarantee, Approx) and guarantee.delta0 else "student"
 
 
 def _betas(noise: str, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
     """Some to choose from; the first is the usual one."""
+    if noise == "log-normal":
+        return [epsilon / part for part in (3, 2, Fraction(5, 2), 4, 6, 8, 12, 16, 32, 64)]
     if noise == "laplace":  # 1 first: what the paper takes
         usual = epsilon / Fraction(max(3.0, 2 * math.log(2 / float(delta)))).limit_denominator(1000)
         return [usual / part for part in (1, Fraction(2, 3), 2, 4, 8, 16, 32)]
@@ -296,4 +338,6 @@ examples = [
     ),
     Smooth(2, statistic=Trimmed(6, 0, 8, trim=1), beta="1/5"),
     Smooth(3, statistic=Triangles(6), beta="1/3", noise="cauchy"),
+    Smooth(1, statistic=Order("1/2", 0, 5), beta="1/5", noise="log-normal", span=(-150, 155)),
+    Smooth(2, statistic=TrimmedMean(0, 6, trim=1, parts=3), beta="1/5"),
 ]

@@ -21,7 +21,8 @@ docs/proofs/quantiles.md
 is public, being a function of the rates alone, and so nothing but a part of the threshold.
 
 Values on both sides of `low`: search x upwards, and if step 0 is released the mirrored values 2 low - x with 1 - q.
-Each search costs its epsilon. Once bounds are found, `Quantile` is more precise within them.
+Each search costs its epsilon. Both ends of values are found by `Extent`, for less. Once bounds are found, `Quantile` is
+more precise within them.
 
 When: nobody can name bounds: a high quantile, once, gives them.
 Textbook: not in the textbooks; it is the sparse vector technique of the lecture notes.
@@ -40,10 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact import vector
-from noisette.exact.noise import added
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms.first_above import FirstAbove
 from noisette.mechanisms.grid import numbers
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon
 from noisette.mechanisms.quantile import _records, read_histograms
@@ -163,13 +163,11 @@ class UnboundedQuantile:
 
     def __call__(self, counts: Any, rng: Random = SYSTEM) -> int | None:
         """Release a step, or None."""
-        queries = self._queries(read_histograms(counts, self.steps + 1, rows=False))
-        limit = self.centre + int(vector.geometric_noise(self._scales[0], None, rng))
-        noise = np.asarray(
-            vector.geometric_noise(self._scales[1], self.steps, rng)
-        )  # all of them, however early it ends
-        above = np.flatnonzero(added(queries, noise) >= limit)
-        return int(above[0]) if len(above) else None
+        return self._search(self._queries(read_histograms(counts, self.steps + 1, rows=False)), rng)
+
+    @property
+    def _search(self) -> FirstAbove:
+        return FirstAbove(*self._scales, self.centre)
 
     def _queries(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """b f."""
@@ -221,17 +219,7 @@ class UnboundedQuantile:
 
     def law(self, x: Any) -> dict[int | None, float]:
         """Return the probability of every step."""
-        queries = self._queries(read_histograms(x, self.steps + 1, rows=False))
-        over, rate = (float(1 / scale) for scale in self._scales)
-        reach = max(0, int(queries.max()) - self.centre) + 80 / over  # so that rare steps are right as well
-        z = np.arange(math.ceil(reach))
-        if len(z) * self.steps > 2**24:
-            raise InputError("The law is enumerated for few steps and simple q only: choose fewer of them.")
-        logs = -rate * np.maximum(
-            np.add.outer(self.centre - queries, z), 0
-        )  # ln P(N >= what is missing), of step and z
-        passed = np.cumprod(np.vstack([np.ones(len(z)), -np.expm1(logs)]), axis=0)
-        chances = np.vstack([passed[:-1] * np.exp(logs), passed[-1:]]) @ (-np.expm1(-over) * np.exp(-over * z))
+        chances = self._search.chances(self._queries(read_histograms(x, self.steps + 1, rows=False)))
         return dict(zip([*range(self.steps), None], chances.tolist(), strict=True))
 
     def pairs(self) -> Sequence[tuple[list[int], list[int], int]]:

@@ -72,7 +72,7 @@ def _number(x: Expression | None, shape: Shape) -> Kind:
     if not kind.bounded:
         raise InputError(
             "What is added up or ranked needs bounds: declare them in the policy, buy them with bounds(column, "
-            "spend=...), or write LEAST(GREATEST(x, low), high)."
+            "spend=...) or `noisette buy bounds`, or write LEAST(GREATEST(x, low), high)."
         )
     return kind
 

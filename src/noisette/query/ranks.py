@@ -76,7 +76,7 @@ class Ranks:
 
     def rank_error(self, level: float, at: Fraction | None = None) -> float:
         """By how many ranks the quantile is off at most, at that level and whatever the values."""
-        return _off(self.middle, level) + float(abs(self.middle.shift))
+        return self.middle.rank_error(level) + float(abs(self.middle.shift))
 
     def draw(self, counts: Cells, measure: Measure, rng: Random) -> Ends:
         """The quantile of each group and the ends of its error bar, in natural units."""
@@ -175,7 +175,7 @@ def ranks(measure: Measure, at: Fraction, share: Promise | None, reach: Sensitiv
         if isinstance(promise, ZCDP) or at in (0, 1):
             return exponential
         flipped = FlippedQuantile.calibrated(promise, reach, q=at, cells=cells, shift=shift)
-        return flipped if _off(flipped, level) <= _off(exponential, level) else exponential
+        return flipped if flipped.rank_error(level) <= exponential.rank_error(level) else exponential
 
     def away(part: Fraction, misses: float) -> Fraction:
         """The t with which e^(-g t) is so small, a little above 0 at least."""
@@ -227,22 +227,6 @@ def _share(promise: Promise, part: Fraction) -> Promise:
 
 def _ranks(number: float) -> Fraction:
     return Fraction(number).limit_denominator(2**20)
-
-
-def _off(one: One, level: float) -> float:
-    """By how many ranks one draw is off at most, at that level and whatever the values.
-
-    At worst one cell holds the quantile and N - 1 are off by just above t. By permute and flip each of them comes along
-    with p = e^(-g t), and one of those that did is chosen: a miss has the chance 1 - (1 - (1 - p)^N)/(N p).
-    """
-    if isinstance(one, Quantile):
-        return one.rank_error(level)
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        p = (low + high) / 2
-        missed = 1 + math.expm1(one.cells * math.log1p(-p)) / (one.cells * p)
-        low, high = (p, high) if missed <= 1 - level else (low, p)
-    return min(-math.log(low) / one.rate * (1 + 1e-9), one.rank_error(level))
 
 
 def _beyond(scales: NDArray[np.float64], chance: float, *, one_sided: bool = False) -> float:

@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow
 
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Exponential, JointTop, PermuteAndFlip, Top
+from noisette.mechanisms import Exponential, JointTop, NoisyMaxGap, PermuteAndFlip, Top
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.canonical import canonical_text
 from noisette.query.design import recorded
@@ -18,22 +20,25 @@ from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.questions.scored import Scores
 from noisette.questions.told import Told
+from noisette.releases import Column
 
-__all__ = ["Choice", "best", "best_of_several"]
+__all__ = ["Choice", "Contest", "Lead", "best_of_several"]
 
-Chooser: TypeAlias = PermuteAndFlip | Exponential | Top | JointTop
+Chooser: TypeAlias = PermuteAndFlip | Exponential | Top | JointTop | NoisyMaxGap
 
 _NAMES: dict[type, str] = {
     PermuteAndFlip: "permute and flip",
     Exponential: "exponential mechanism",
     Top: "exponential mechanism, one round after the other,",
     JointTop: "exponential mechanism on whole rankings",
+    NoisyMaxGap: "permute and flip",
 }
 _WHY: dict[type, str] = {
     PermuteAndFlip: "Permute and flip: never worse than the exponential mechanism for one choice.",
     Exponential: "The exponential mechanism: losses of a bounded range cost an eighth of epsilon squared in zCDP.",
     Top: "One round after the other: for so few, or with a delta, that errs less than to choose whole rankings.",
     JointTop: "Whole rankings at once: with a pure epsilon that errs less than one round after the other.",
+    NoisyMaxGap: "Report noisy max by one-sided noise, which chooses like permute and flip: its gap is free.",
 }
 
 
@@ -81,6 +86,10 @@ class Choice(Told):
     def _reach(self) -> Any:
         return self.scores.reach(self.neighbours)
 
+    @property
+    def _loss(self) -> float:
+        return self.mechanism.interval(self.level)
+
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """By how much the score of what is told lies below the best, at most."""
         unit = float(self.scores.unit)
@@ -89,7 +98,7 @@ class Choice(Told):
             self.column,
             f"{name} among {len(self.candidates):,}",
             f"{self.of}: {float(self._reach.linf) * unit:.6g}",
-            self.mechanism.interval(self.level) * unit,
+            self._loss * unit,
             {},
             None,
             f"the error is by how many {self.of} what is told lies behind the best",
@@ -99,8 +108,51 @@ class Choice(Told):
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Compute the scores and choose."""
         chosen = self.mechanism(self.scores.read(source, schema, secret), rng)
-        places = [chosen] if isinstance(chosen, int) else list(chosen)
+        return self._told([chosen] if isinstance(chosen, int) else list(chosen))
+
+    def _told(self, places: list[int]) -> pyarrow.Table:
         return pyarrow.table({self.column: self.candidates.take(pyarrow.array(places))})
+
+
+@dataclass(frozen=True)
+class Lead(Choice):
+    """One of the candidates, and by how much it leads: whole steps are drawn, the error bar comes with the answer."""
+
+    mechanism: NoisyMaxGap
+
+    @property
+    def _name(self) -> str:
+        """What the lead is called, unless the candidates are called so."""
+        return "gap" if self.column.startswith("lead") else "lead"
+
+    @property
+    def _loss(self) -> float:
+        m = self.mechanism
+        return PermuteAndFlip(m.scale, candidates=m.candidates, monotone=m.monotone).interval(self.level)
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """What to expect of the choice, and half the width of the lead's error bar."""
+        [(chosen,)], (low, high) = super().expected(sizes), self.mechanism.lead(0, self.level)
+        note = f"by how many {self.of} it is ahead of all others; its bar is narrower where that is clear"
+        width = (high - low) / 2 * float(self.scores.unit)
+        return [(chosen, Expected(self._name, "its gap", chosen.sensitivity, width, {}, None, note))]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Compute the scores, choose, and tell the gap to the runner-up."""
+        winner, gap = self.mechanism(self.scores.read(source, schema, secret), rng)
+        return self._told([winner]).append_column(self._name, pyarrow.array([gap]))
+
+    def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
+        """The candidate, and its lead with an error bar."""
+        [(chosen, steps)] = super().answers(drawn)
+        gap, unit = int(steps.values[0].as_py()), self.scores.unit
+        low, high = (np.array([float(end * unit)]) for end in self.mechanism.lead(gap, self.level))
+        return [(chosen, Column(self._name, pyarrow.array([_number(gap * unit)]), low, high))]
+
+
+def _number(value: Fraction) -> float:
+    """A whole number as such, else a float."""
+    return int(value) if value.denominator == 1 else float(value)
 
 
 def best_of_several(
@@ -113,13 +165,35 @@ def best_of_several(
     return rounds if rounds.interval(level) <= joint.interval(level) else joint
 
 
-def best(
-    spend: Promise, scores: Scores, count: int, neighbours: Neighbours, level: float
-) -> PermuteAndFlip | Exponential:
-    """The mechanism that keeps a promise with the least loss of score."""
-    if count < 2:
-        raise InputError("There is only one candidate, so there is nothing to choose: name at least two.")
-    reach, monotone = scores.reach(neighbours), scores.monotone
-    flipping = PermuteAndFlip.calibrated(spend, reach, candidates=count, monotone=monotone)
-    exponential = Exponential.calibrated(spend, reach, candidates=count, monotone=monotone)
-    return flipping if flipping.interval(level) <= exponential.interval(level) else exponential
+@dataclass(frozen=True)
+class Contest:
+    """Candidates with their scores, of which one is to be told: in a column, by a kind of question, `of` what."""
+
+    kind: str
+    column: str
+    candidates: pyarrow.Array
+    scores: Scores
+    of: str
+
+    def offer(self, spend: Promise, neighbours: Neighbours, level: float, *, lead: bool) -> Choice:
+        """What keeps a promise with the least loss of score, with the lead of the best or without it."""
+        if len(self.candidates) < 2:
+            raise InputError("There is only one candidate, so there is nothing to choose: name at least two.")
+        if not isinstance(lead, bool):
+            raise InputError("lead must be True, to be told by how much the best is ahead, or False.")
+        if lead:  # by one-sided noise, which chooses like permute and flip
+            gap = NoisyMaxGap.calibrated(spend, self.scores.reach(neighbours), **self._options)
+            told = f"{self.kind} with its lead", self.column, self.candidates, self.scores
+            return Lead(*told, gap, neighbours, level, self.of)
+        mechanism = self._best(spend, neighbours, level)
+        return Choice(self.kind, self.column, self.candidates, self.scores, mechanism, neighbours, level, self.of)
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"candidates": len(self.candidates), "monotone": self.scores.monotone}
+
+    def _best(self, spend: Promise, neighbours: Neighbours, level: float) -> PermuteAndFlip | Exponential:
+        reach = self.scores.reach(neighbours)
+        flipping = PermuteAndFlip.calibrated(spend, reach, **self._options)
+        exponential = Exponential.calibrated(spend, reach, **self._options)
+        return flipping if flipping.interval(level) <= exponential.interval(level) else exponential

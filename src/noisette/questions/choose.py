@@ -13,7 +13,7 @@ from noisette.query.frame import Asked
 from noisette.query.plan import Query
 from noisette.query.schema import Schema
 from noisette.query.sql import parse
-from noisette.questions.choice import Choice, best
+from noisette.questions.choice import Choice, Contest
 from noisette.questions.scored import Scores, scores_of
 
 __all__ = ["Choose"]
@@ -27,6 +27,7 @@ class Choose:
 
     `score` gives for a candidate the question whose answer is its score: SQL, or made with a table's methods, with one
     COUNT or SUM. How far one unit can move a score follows from the policy; a stated `sensitivity` must not be less.
+    With `lead` it is also told by how much the candidate is ahead of all others, for the same price.
 
     >>> ages = Choose([18, 30, 65], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age >= {age}")
     >>> ages.candidates
@@ -36,6 +37,7 @@ class Choose:
     candidates: tuple[Any, ...]
     score: Callable[[Any], str | Query | Asked]
     sensitivity: Number | None = None
+    lead: bool = False
 
     def __init__(
         self,
@@ -43,10 +45,12 @@ class Choose:
         *,
         score: Callable[[Any], str | Query | Asked],
         sensitivity: Number | None = None,
+        lead: bool = False,
     ) -> None:
         object.__setattr__(self, "candidates", tuple(candidates) if isinstance(candidates, Iterable) else ())
         object.__setattr__(self, "score", score)
         object.__setattr__(self, "sensitivity", sensitivity)
+        object.__setattr__(self, "lead", lead)
         if not 2 <= len(self.candidates) <= _MOST:
             raise InputError(f"Name between 2 and {_MOST:,} candidates to choose among.")
         if len(set(self.candidates)) < len(self.candidates):
@@ -62,8 +66,8 @@ class Choose:
         """Choose by the scores that the questions ask for."""
         scores = scores_of([_query(self.score(one), schema) for one in self.candidates], schema)
         self._agreed(scores, neighbours)
-        mechanism = best(spend, scores, len(self.candidates), neighbours, level)
-        return Choice("choose", "chosen", self._labels(), scores, mechanism, neighbours, level, "points of score")
+        among = Contest("choose", "chosen", self._labels(), scores, "points of score")
+        return among.offer(spend, neighbours, level, lead=self.lead)
 
     def _agreed(self, scores: Scores, neighbours: Neighbours) -> None:
         if self.sensitivity is None:

@@ -19,7 +19,7 @@ from noisette.query.question import Offer, declared
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
-from noisette.questions.choice import Choice, best
+from noisette.questions.choice import Contest
 from noisette.questions.scored import Scores, counted
 from noisette.questions.told import ByOne
 
@@ -30,25 +30,28 @@ __all__ = ["Mode"]
 class Mode:
     """The value of a column (or of an expression) that most rows have, in the rows of a frame or of a table.
 
-    The value alone is told, not how many rows have it. Where the keys are unknown, it is told exactly if it is well
-    ahead of all others, which needs a delta; otherwise the answer is empty.
+    The value alone is told, not how many rows have it; with `lead` also by how many rows it is ahead of all others, for
+    the same price. Where the keys are unknown, it is told exactly if it is well ahead, which needs a delta; otherwise
+    the answer is empty.
     """
 
     column: str
     of: Frame | None = None
+    lead: bool = False
 
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Choose among the declared keys, or tell the one that is ahead."""
         prepared = counted(self.column, self.of, schema)
         if prepared.opens:
-            return _ahead(prepared, spend, neighbours, level)
+            return _ahead(prepared, spend, neighbours, level, self.lead)
         candidates = pyarrow.array(prepared.request.domains[0], ARROW[prepared.keys[0].type])
-        scores = Scores((prepared,), Fraction(1))
-        mechanism = best(spend, scores, len(candidates), neighbours, level)
-        return Choice("mode", prepared.query.outputs[0][0], candidates, scores, mechanism, neighbours, level, "rows")
+        among = Contest("mode", prepared.query.outputs[0][0], candidates, Scores((prepared,), Fraction(1)), "rows")
+        return among.offer(spend, neighbours, level, lead=self.lead)
 
 
-def _ahead(prepared: Prepared, spend: Promise, neighbours: Neighbours, level: float) -> "Ahead":
+def _ahead(prepared: Prepared, spend: Promise, neighbours: Neighbours, level: float, lead: bool) -> "Ahead":
+    if lead:
+        raise InputError("The lead is told among declared keys only: declare keys in the policy, or leave lead out.")
     if not isinstance(spend, Approx) or not spend.delta0:
         raise InputError(
             "The most frequent of unknown keys is told only where it is well ahead, which needs a delta: "

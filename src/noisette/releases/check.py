@@ -9,22 +9,32 @@ from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import (
+    BestOf,
     Exponential,
+    Extent,
     FlippedQuantile,
     Gaussian,
     Geometric,
+    InverseSensitivity,
     JointTop,
     Keep,
     NearestPlace,
     NearestRadius,
+    NoisyMaxGap,
+    Order,
     PermuteAndFlip,
     Quantile,
     Quantiles,
+    Smooth,
     SparseVector,
+    StableLocation,
     StableMode,
+    StableScale,
     Threshold,
     Top,
+    Triangles,
 )
+from noisette.mechanisms.smooth_trimmed import TrimmedMean
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.record import FORMAT
@@ -34,25 +44,37 @@ __all__ = ["check"]
 _MECHANISMS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(Exponential, FlippedQuantile, Gaussian, Geometric, JointTop, Keep, NearestPlace, NearestRadius),
-        *(PermuteAndFlip, Quantile, Quantiles, SparseVector, StableMode, Threshold, Top),
+        *(BestOf, Exponential, Extent, FlippedQuantile, Gaussian, Geometric, JointTop, Keep, NearestPlace),
+        *(NearestRadius, NoisyMaxGap, PermuteAndFlip, Quantile, Quantiles, SparseVector, StableMode, Threshold, Top),
+        *(InverseSensitivity, Smooth, StableLocation, StableScale),
     )
 }
+_STATISTICS: dict[str, Any] = {kind.__name__: kind for kind in (Order, Triangles, TrimmedMean)}
 
 
 _WHOLE = {
+    "beyond",
     "candidates",
     "cells",
     "columns",
+    "eta",
     "groups",
+    "high",
     "k",
+    "low",
+    "nodes",
+    "parts",
     "place",
     "positives",
     "prior",
     "radii",
     "rows",
+    "span",
     "threshold",
     "ties",
+    "trim",
+    "width",
+    "within",
 }
 _WORDS = {"None": None, "True": True, "False": False}
 
@@ -108,6 +130,8 @@ def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
 
 
 def _parameter(name: str, text: Any) -> Any:
+    if isinstance(text, dict):
+        return _built(_STATISTICS[text["name"]], {key: value for key, value in text.items() if key != "name"})
     if isinstance(text, list):
         return tuple(_parameter(name, part) for part in text)
     if text in _WORDS:

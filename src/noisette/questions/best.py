@@ -1,0 +1,254 @@
+"""The best of several private answers: each can be asked by itself, and the one with the highest score is told.
+
+A number K of runs is drawn in secret. Each run draws one of the candidates evenly and asks it for a part of the price;
+of the K answers the one with the highest score is told, the others are forgotten (`BestOf`). A run is private, and so
+is a candidate that is drawn evenly, so it costs what `BestOf` states: less than three runs, however many there are.
+[Liu-Talwar 2019, Papernot-Steinke 2022]
+
+K must stay secret, and time would tell it. So there are always as many runs, and those after the first K are thrown
+away; K is larger than that once in a thousand million times, and then it takes longer. What engines compute is kept
+between runs. Candidates that take different times show how often each was drawn, which no guarantee covers: let them be
+alike, or answer on a fixed schedule.
+
+Error bars hold after the choice, too: bars of single runs are made so wide that, with the stated probability, none of
+all K misses. Their misses add up to E K = `runs` times one.
+
+Vocabulary: `runs` how many to expect · `always` how many there are · `label` what a candidate is called.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import pyarrow
+
+from noisette.errors import InputError
+from noisette.exact.number import Number, positive
+from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms import BestOf
+from noisette.privacy import Guarantee, Neighbours, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.design import recorded
+from noisette.query.expected import SIZES, Expected
+from noisette.query.frame import Asked
+from noisette.query.measure import Exact, Measure, Request
+from noisette.query.plan import Query, Relation
+from noisette.query.question import Offer, Queries, QueryOffer, Question
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.query.sql import parse
+from noisette.questions.above import BEGIN, Above
+from noisette.questions.told import Told
+from noisette.releases import Column
+
+__all__ = ["Best"]
+
+Label: TypeAlias = str | int
+
+_MOST = 1_000  # candidates
+_MOST_RUNS = 100_000
+_EACH = 20  # runs for each candidate, if nothing else is said: one is left out once in twenty times
+_LONGER = 2.0**-30  # the chance that it takes longer
+_BITS = 40
+
+
+@dataclass(frozen=True)
+class Best:
+    """The answer with the highest number in the column `by`, of candidates that are questions, and which one it is.
+
+    Candidates are SQL, questions made with a table's methods, or values such as Apply(...), in a list or by name. Each
+    gives one row, for a pure epsilon. There are about `runs` private runs, each of a candidate that is drawn evenly.
+
+    >>> cut = "SELECT COUNT(*) - {0} AS score FROM visits WHERE age >= {0}"
+    >>> Best({f"from {age}": cut.format(age) for age in (18, 30, 65)}, by="score").runs
+    Fraction(60, 1)
+    """
+
+    candidates: tuple[tuple[Label, Any], ...]
+    by: str
+    runs: Fraction
+
+    def __init__(self, candidates: Mapping[str, Any] | Iterable[Any], *, by: str, runs: Number | None = None) -> None:
+        if not isinstance(candidates, Iterable) or isinstance(candidates, str):
+            raise InputError("Name candidates as a list, or as a dictionary of names and questions.")
+        named = candidates.items() if isinstance(candidates, Mapping) else enumerate(candidates)
+        object.__setattr__(self, "candidates", tuple(named))
+        count = len(self.candidates)
+        object.__setattr__(self, "by", by)
+        object.__setattr__(self, "runs", _runs(_EACH * count if runs is None else runs))
+        if not 2 <= count <= _MOST:
+            raise InputError(f"Name between 2 and {_MOST:,} candidates.")
+        if not isinstance(by, str) or not by:
+            raise InputError("by must be the name of the column that holds the score of a candidate.")
+        if isinstance(candidates, Mapping) and not all(isinstance(label, str) for label, _ in self.candidates):
+            raise InputError("Names of candidates must be texts.")
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BestOffer":
+        """Make the offers of all candidates for the price of one run."""
+        most = BestOf.calibrated(spend, scale=self.runs)
+        mechanism = BestOf(self.runs, each=Fraction(math.floor(most.each * 2**_BITS), 2**_BITS))
+        kept, surer = Pure(mechanism.each), 1 - (1 - level) / float(self.runs)
+        offers = [
+            (label, _question(one, schema).offer(schema, kept, neighbours, surer)) for label, one in self.candidates
+        ]
+        for _, offer in offers:
+            _check(offer, self.by, Pure(mechanism.each, neighbours=neighbours))
+        return BestOffer(tuple(offers), self.by, mechanism, neighbours, level)
+
+
+def _runs(runs: Number) -> Fraction:
+    return positive(runs, "runs", least=Fraction(1), most=_MOST_RUNS)
+
+
+def _question(asked: Any, schema: Schema) -> Question:
+    if isinstance(asked, Above):
+        raise InputError(BEGIN)
+    if isinstance(asked, str):
+        asked = parse(asked, schema)
+    if isinstance(asked, Asked):
+        asked = asked.query
+    if isinstance(asked, Query):
+        return Queries((asked,))
+    if not hasattr(asked, "offer"):
+        raise InputError("A candidate must be a question: SQL, one made with a table's methods, or a value.")
+    return asked  # type: ignore[no-any-return]
+
+
+def _check(offer: Offer, by: str, kept: Pure) -> None:
+    if not offer.guarantee <= kept:
+        raise InputError("Each candidate must keep a pure epsilon: this one does not.")
+    if isinstance(offer, QueryOffer) and any(one.query.keys for one in offer.prepared):
+        raise InputError("A candidate must give one row: leave GROUP BY out.")
+    names = [column.name for column in offer.expected()[0]]
+    if by not in names:
+        raise InputError(f"The answer of a candidate has no number {by}: it has {', '.join(names)}.")
+
+
+@dataclass(frozen=True)
+class BestOffer(Told):
+    """The offers of all candidates, one of which is drawn from, again and again."""
+
+    offers: tuple[tuple[Label, Offer], ...]
+    by: str
+    mechanism: BestOf
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def text(self) -> str:
+        """What all candidates measure."""
+        asked = sorted((str(label), offer.text) for label, offer in self.offers)
+        return json.dumps({"question": f"best of about {self.mechanism.scale}", "by": self.by, "asked": asked})
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the best of all runs is worth."""
+        return self.mechanism.guarantee(self._reach)
+
+    @property
+    def _reach(self) -> Sensitivity:
+        return Sensitivity(1, 1, 1, 1, neighbours=self.neighbours)  # one unit; what it can move is in each run's price
+
+    @property
+    def unit(self) -> str:
+        """The declared unit column, or "row"."""
+        return " and ".join(sorted({offer.unit for _, offer in self.offers}))
+
+    @property
+    def why(self) -> str:
+        """Why a random number of runs."""
+        return "The best of a secret number of runs costs less than three of them, however many there are."
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism, with those of its candidates, which are no cost of their own."""
+        of = {str(label): offer.parts for label, offer in self.offers}
+        return [{**recorded(self.mechanism, Measure("units"), self._reach), "candidates": of}]
+
+    @property
+    def always(self) -> int:
+        """How many runs there are."""
+        if self.mechanism.scale == 1:
+            return 1
+        return math.ceil(math.log(_LONGER) / math.log1p(-float(self.mechanism.gamma)))
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """What to expect of the score: that of the candidate with the widest error bar."""
+        scores = [next(c for c in offer.expected(sizes)[0] if c.name == self.by) for _, offer in self.offers]
+        widest = max(scores, key=_width)
+        better, runs = self.mechanism.interval(self.level), float(self.mechanism.scale)
+        how = f"the best of about {runs:,.4g} runs, each by {widest.mechanism}"
+        note = f"at most {better:.0%} of single runs would score higher; {widest.assumes}".rstrip("; ")
+        return [(replace(widest, mechanism=how, assumes=note),)]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Run as many times as ever, and keep the best of the first K."""
+        once = _Once(source)
+        runs = 0
+
+        def run(rng: Random) -> tuple[float, tuple[int, Any]]:
+            nonlocal runs
+            runs += 1
+            which = rng.below(len(self.offers))
+            offer = self.offers[which][1]
+            drawn = offer.draw(once, schema, secret, rng)
+            return _score(offer.answers(drawn)[0], self.by), (which, drawn)
+
+        _, (which, drawn) = self.mechanism(run, rng)
+        while runs < self.always:
+            run(rng)
+        return pyarrow.table({"best": [which], "answer": [self.offers[which][1].pack(drawn)]})
+
+    def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
+        """Which candidate is best, and its answer."""
+        [row] = drawn.to_pylist()
+        label, offer = self.offers[row["best"]]
+        [told] = offer.answers(offer.unpack(row["answer"]))
+        name = "candidate" if any(column.name == "best" for column in told) else "best"
+        return [(Column(name, pyarrow.array([label])), *told)]
+
+
+def _width(column: Expected) -> float:
+    return column.half_width or column.ranks or max(column.by_size.values(), default=math.inf)
+
+
+def _score(columns: tuple[Column, ...], by: str) -> float:
+    """The score of an answer; what is no number, or not one, is worse than all: an error would tell of a run."""
+    found = [value for column in columns if column.name == by for value in column.values.to_pylist()]
+    if len(found) != 1 or isinstance(found[0], bool) or not isinstance(found[0], int | float) or math.isnan(found[0]):
+        return -math.inf
+    return found[0]
+
+
+class _Once:
+    """A source that computes everything once."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._kept: dict[Any, Any] = {}
+
+    def _known(self, key: Any, compute: Callable[[], Any]) -> Any:
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures."""
+        found: Exact = self._known(request, lambda: self._source.compute(request, schema, secret))
+        return found
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema) -> pyarrow.Table:
+        """Columns of a relation."""
+        key = relation, tuple(columns.items())
+        return self._known(key, lambda: self._source.rows(relation, columns, schema))
+
+    def stored(self, table: str) -> dict[str, str]:
+        """The columns of a table."""
+        return self._source.stored(table)
+
+    def unique(self, table: str) -> frozenset[str]:
+        """The columns of a public table whose values do not repeat."""
+        return self._source.unique(table)

@@ -1,0 +1,162 @@
+"""What robust questions share: rows as whole numbers, one record a row, and what a unit can do to them.
+
+A record is a row's value in whole steps of a public `grid`; rows without a value make none. So whatever one unit does,
+with at most `rows` of its rows counted (`query.bounding`), the records of two neighbouring tables differ by
+
+    add/remove:  at most `rows` records that came or went,      replace:  at most 2 `rows`:
+
+who is replaced may have had a value where the other one has NULL, or fails a condition that the other one meets, so the
+number of records is not known even where that of the units is. Mechanisms that count records which come and go are thus
+asked what holds for that many, and this is restated for units (`for_units`).
+
+Vocabulary: `steps` whole numbers, in units of `grid` · `changes` records that one unit can add or remove.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from noisette.errors import InputError
+from noisette.mechanisms.smooth_order import Order
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.canonical import canonical, canonical_text
+from noisette.query.design import recorded
+from noisette.query.frame import Frame
+from noisette.query.measure import Measure, Request, contribution
+from noisette.query.operations import kind_of
+from noisette.query.prepare import Prepared
+from noisette.query.question import declared
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.query.stability import shape_of
+from noisette.questions.ruler import Ruler, Steps
+from noisette.questions.scored import rows_of
+from noisette.questions.told import ByOne
+
+__all__ = [
+    "OfRecords",
+    "changed",
+    "for_units",
+    "grouped",
+    "plain",
+    "prepared_records",
+    "read_records",
+    "recorded_for_records",
+]
+
+_ROWS = Measure("rows")
+
+
+# Rows of a unit
+
+
+def grouped(of: Frame | None, columns: Sequence[str], schema: Schema) -> Prepared:
+    """How many rows have each combination of values, of which at most so many of one unit count."""
+    named = {f"c{i}": column for i, column in enumerate(columns)}
+    if not all(isinstance(column, str) for column in columns):
+        raise InputError('A column is named by a text, such as "age" or "FLOOR(age / 10)".')
+    query = canonical(rows_of(of, columns[0], schema).group_by(**named).count().query)
+    shape = shape_of(query.source, schema)
+    if shape.public:
+        raise InputError("All tables of this question are public: read them directly, no noise is needed.")
+    part, limits = contribution(shape, grouped=False)
+    kinds = tuple(kind_of(key, shape.columns) for key in query.keys)
+    request = Request(query.source, query.keys, (None,) * len(kinds), (_ROWS,), limits)
+    return Prepared(query, shape, part, kinds, request, frozenset((_ROWS,)), ())
+
+
+def prepared_records(column: str, of: Frame | None, schema: Schema) -> Prepared:
+    """The same for one column whose values have an order."""
+    prepared = grouped(of, [column], schema)
+    if prepared.keys[0].type in ("text", "boolean"):
+        raise InputError("The column must hold numbers, dates or timestamps: texts and truth values have no middle.")
+    return prepared
+
+
+def changed(prepared: Prepared, neighbours: Neighbours) -> Sensitivity:
+    """The records that one unit can add or remove."""
+    k = prepared.part.total * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+    return Sensitivity(k, k * k, k, k, neighbours=Neighbours.ADD_REMOVE)
+
+
+def for_units(made: Guarantee, neighbours: Neighbours) -> Guarantee:
+    """What was made for as many records as one unit can change, as a promise to units."""
+    match made:
+        case Pure(eps):
+            return Pure(eps, neighbours=neighbours, ledger=made.ledger)
+        case Approx(eps, delta):
+            return Approx(eps, delta, neighbours=neighbours, ledger=made.ledger)
+        case ZCDP(rho):
+            return ZCDP(rho, neighbours=neighbours, ledger=made.ledger)
+        case Profile():
+            return Profile(made.ledger, neighbours=neighbours)
+
+
+def plain(spend: Promise, share: Fraction = Fraction(1)) -> Promise:
+    """A promise, or a part of it, that names no relation: records have their own."""
+    match spend:
+        case Pure(eps):
+            return Pure(eps * share)
+        case ZCDP(rho):
+            return ZCDP(rho * share)
+        case Approx(eps, delta):
+            return Approx(eps * share, delta * share)
+
+
+# Offers
+
+
+@dataclass(frozen=True)
+class OfRecords(ByOne):
+    """An offer of one mechanism for the records of a table; `reach` is how many of them a unit can change."""
+
+    neighbours: Neighbours
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the mechanism promises for as many records as one unit can change."""
+        return for_units(self.mechanism.guarantee(self.reach), self.neighbours)
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism with what it is applied to."""
+        return [recorded_for_records(self.mechanism, self.reach)]
+
+    def said(self, question: str, **options: object) -> str:
+        """What is asked, in a form that does not depend on how it was written."""
+        named = {name: str(value) for name, value in options.items()}
+        asked = {"question": question, "asked": canonical_text(self.prepared.query), **named}
+        return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
+
+    @property
+    def counted(self) -> list[str]:
+        """What is taken for granted about the rows of a unit, if anything."""
+        bounded = self.prepared.request.limits is not None
+        return [f"at most {self.prepared.part.total} rows of one {self.unit} are counted"] if bounded else []
+
+
+def read_records(prepared: Prepared, ruler: Ruler, source: Source, schema: Schema, secret: bytes) -> Steps:
+    """The records themselves: to be read once they are paid for."""
+    exact = source.compute(prepared.request, schema, secret)
+    assert exact.keys is not None
+    there, steps = ruler.steps(exact.keys.column(0).combine_chunks())
+    return np.repeat(steps, exact.measures[0][there])
+
+
+def recorded_for_records(mechanism: Any, reach: Sensitivity) -> dict[str, Any]:
+    """A mechanism with the records it is applied to; a statistic is told by its name and its numbers."""
+    found = {**recorded(mechanism, _ROWS, reach), "relation": str(reach.neighbours)}
+    statistic = getattr(mechanism, "statistic", None)
+    if statistic is not None:
+        numbers = {field.name: str(getattr(statistic, field.name)) for field in fields(statistic)}
+        found["parameters"] = {**found["parameters"], "statistic": {"name": _named(statistic), **numbers}}
+    return found
+
+
+def _named(statistic: Any) -> str:
+    return "Order" if isinstance(statistic, Order) else type(statistic).__name__

@@ -1,0 +1,47 @@
+"""What questions share that tell a bin or nothing: how bins are told, and where there are none.
+
+The bins of both partitions hold the statistic, so it lies where they overlap. A table without records has no statistic
+and tells none: as if it took 0 changes to alter it. That keeps the promise: the number of changes that it takes with n
+records is at most n, so k records that come or go, from none or to none, are k steps along the curve of `Keep` as
+everywhere else.
+"""
+
+import math
+
+import pyarrow
+
+from noisette.exact.random import Random
+from noisette.mechanisms.staggered import Bin, Staggered
+from noisette.query.expected import Expected
+from noisette.questions.records import OfRecords
+from noisette.questions.ruler import Ruler, Steps
+
+__all__ = ["NOTHING", "TOLD", "spread_told", "stable_expected", "told_bin"]
+
+TOLD = "exact to within a bin"
+NOTHING = "not stable: few rows could change it"
+
+
+def told_bin(mechanism: Staggered, steps: Steps, rng: Random) -> Bin | None:
+    """Where a statistic lies, or None if its bins are not stable."""
+    bins = mechanism(steps, rng) if len(steps) else (None, None)
+    told = [one for one in bins if one is not None]
+    return (max(low for low, _ in told), min(high for _, high in told)) if told else None
+
+
+def stable_expected(name: str, offer: OfRecords, mechanism: Staggered) -> Expected:
+    """How many changes it may take to leave a bin without its being told."""
+    rows = mechanism.interval(offer.level)
+    note = f"it is told, exact to within a bin, if leaving that takes more than {rows:,.0f} rows, and NULL otherwise"
+    said = "; ".join([note, *offer.counted])
+    return Expected(name, "two stability tests", f"rows: {offer.reach.l1}", None, {}, rows, said)
+
+
+def spread_told(found: Bin | None, ruler: Ruler) -> dict[str, pyarrow.Array]:
+    """The middle of a bin by ratio, and its ends."""
+    ends: list[float | None] = [None, None, None]
+    if found is not None:
+        low, high = (end * ruler.size for end in found)
+        ends = [math.sqrt(low * high), max(0.0, float(low - ruler.slack)), float(high + ruler.slack)]
+    names = ("spread", "spread_low", "spread_high")
+    return {name: pyarrow.array([end], pyarrow.float64()) for name, end in zip(names, ends, strict=True)}

@@ -1,0 +1,150 @@
+"""The number of triangles of a graph whose edges are rows.
+
+A row is an edge between two vertices of a public set: those that the policy lists as keys (or bounds, for whole
+numbers) of either column. A row with NULL, with an undeclared vertex, or with one vertex twice makes no edge; the order
+of both does not matter, and an edge that several rows make is one. So a row that comes or goes adds or removes one edge
+at most, and one unit changes at most as many edges as it has rows (twice as many under replace; see `records`).
+
+That is *edge* privacy: it hides whether rows are there, not everything about a person who is a vertex in the rows of
+others.   [Nissim-Raskhodnikova-Smith 2007; Zhang-Cormode-Procopiuc-Srivastava-Xiao 2015]
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+from noisette.errors import InputError
+from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth_triangles import Triangles as Counted
+from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.expected import SIZES, Expected
+from noisette.query.frame import Frame
+from noisette.query.kind import Kind, Value
+from noisette.query.prepare import Prepared
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.questions.noised import By, Noised, Noisy, checked, of_another, smooth
+from noisette.questions.records import changed, grouped, plain
+
+__all__ = ["Triangles"]
+
+_MOST = 2000
+_RING, _NEXT = 100, 3  # a made-up graph: each of so many vertices has an edge to the next few
+
+
+@dataclass(frozen=True)
+class Triangles:
+    """How many triangles the edges between columns `a` and `b` make, by the better of both mechanisms or as named.
+
+    >>> Triangles("buyer", "seller")
+    Triangles(a='buyer', b='seller', of=None, by=None)
+    """
+
+    a: str
+    b: str
+    of: Frame | None = None
+    by: By | None = None
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "TrianglesOffer":
+        """Noise, or a choice on a ladder, for the edges that one unit can change."""
+        prepared = grouped(self.of, [self.a, self.b], schema)
+        if len(prepared.keys) < 2:
+            raise InputError("An edge has two ends: name two columns that are not the same.")
+        prepared, vertices = _declared(prepared)
+        reach, statistic = changed(prepared, neighbours), Counted(len(vertices))
+        mechanism = _mechanism(self.by, plain(spend), reach, statistic)
+        rungs = statistic.furthest if isinstance(mechanism, InverseSensitivity) else 1
+        worst = min(mechanism.interval(level) * rungs, float(statistic.span[1]))
+        ends = 0.0, float(statistic.span[1])
+        return TrianglesOffer(prepared, mechanism, reach, level, neighbours, "triangles", worst, ends, vertices)
+
+
+def _declared(prepared: Prepared) -> tuple[Prepared, tuple[Value, ...]]:
+    """The same, of declared vertices alone, and these."""
+    domains = tuple(_vertices(kind) for kind in prepared.keys)
+    if len({kind.type for kind in prepared.keys}) > 1:
+        raise InputError("Both ends of an edge must be vertices of one sort: declare both columns as the same type.")
+    known = dict.fromkeys(value for domain in domains for value in domain if value is not None)
+    if not 3 <= len(known) <= _MOST:
+        raise InputError(f"There must be 3 to {_MOST:,} vertices: all their pairs are looked at.")
+    return replace(prepared, request=replace(prepared.request, domains=domains)), tuple(known)
+
+
+def _vertices(kind: Kind) -> tuple[Value, ...]:
+    if kind.count is None:
+        raise InputError(
+            "The vertices must be public: declare the keys of both columns in the policy, buy them with keys(column, "
+            "spend=...), or declare bounds if they are whole numbers."
+        )
+    found = kind.values() if kind.count <= _MOST else None
+    if found is None:
+        raise InputError(f"There must be 3 to {_MOST:,} vertices: all their pairs are looked at.")
+    return found
+
+
+def _mechanism(by: By | None, spend: Promise, reach: Sensitivity, statistic: Counted) -> Noisy:
+    """The one that is named, or the one that errs less on a made-up graph."""
+    few, made = _few(statistic), list[Noisy]()
+    ring = _ring(few.nodes)
+    if by is None or checked(by) == "smooth":
+        made.append(smooth(spend, reach, few, ring))
+    if by is None or by == "inverse":
+        made.append(InverseSensitivity.calibrated(spend, reach, statistic=few))
+    return of_another(min(made, key=lambda m: m.half_width(ring)), statistic)
+
+
+def _few(statistic: Counted) -> Counted:
+    return Counted(min(statistic.nodes, _RING))
+
+
+def _ring(nodes: int) -> list[tuple[int, int]]:
+    return [(i, (i + d) % nodes) for d in range(1, min(_NEXT, (nodes - 1) // 2) + 1) for i in range(nodes)]
+
+
+@dataclass(frozen=True)
+class TrianglesOffer(Noised):
+    """The number of triangles with noise."""
+
+    vertices: tuple[Value, ...]
+
+    @property
+    def text(self) -> str:
+        """What is measured, and how."""
+        return self.said("triangles", by=self.by)
+
+    @property
+    def why(self) -> str:
+        """Why this mechanism."""
+        if self.by == "smooth":
+            return "Noise as wide as one edge could change this graph's triangles, or those of graphs near it."
+        return "A number is the likelier, the fewer edges would have to change for it to be right, as far as known."
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """The error on the worst graph, and on one with few edges."""
+        nodes, few = len(self.vertices), _few(Counted(len(self.vertices)))
+        usual = of_another(self.mechanism, few).half_width(_ring(few.nodes), self.level)
+        return self.expects(
+            f"edges: {self.reach.l1}",
+            self.worst,
+            None,
+            f"there are {nodes:,} vertices, and rows with others are left out",
+            f"the error is that of the worst graph: in a ring of edges to {2 * _NEXT} others each it is {usual:,.0f}",
+        )
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Find the edges and draw."""
+        return pyarrow.table({self.name: [self.mechanism(self._edges(source, schema, secret), rng)]})
+
+    def _edges(self, source: Source, schema: Schema, secret: bytes) -> Any:
+        """The edges as pairs of numbers."""
+        request = self.prepared.request
+        rows = source.compute(request, schema, secret).measures[0]
+        number = {value: i for i, value in enumerate(self.vertices)}
+        places = [np.array([number.get(value, -1) for value in domain or ()]) for domain in request.domains]
+        found = np.unravel_index(np.flatnonzero(rows), [len(place) for place in places])
+        a, b = (place[at] for place, at in zip(places, found, strict=True))
+        return np.stack([a, b], axis=1)[(a >= 0) & (b >= 0) & (a != b)]
