@@ -345,3 +345,14 @@ def test_threads_never_overspend(impatient, budget, cost, times):
     with ThreadPoolExecutor(16) as pool:
         assert sum(pool.map(spend, range(16))) == times
     assert f.spent.epsilon("1e-6") == pytest.approx(budget.epsilon("1e-6"))
+
+
+def test_coins_of_one_cost_are_thrown_together():
+    """Two tests of one release tell all with a chance of 1 - (1 - d)^2, which is what their spend allowed."""
+    d = Fraction(1, 1000)
+    both = 2 * d - d * d
+    cost = nz.Approx(1, d) + nz.Approx(1, d)
+    assert charge_of(cost).delta == both
+    assert Filter(nz.Approx(2, both), reserve=both).allows(cost)
+    assert not Filter(nz.Approx(2, both), reserve=both - Fraction(1, 10**12)).allows(cost)
+    assert charge_of(cost * 50).delta <= 100 * d

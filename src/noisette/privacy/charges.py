@@ -50,6 +50,7 @@ Rule: TypeAlias = Literal["zcdp", "gaussian"]
 _RESERVE = Fraction(1, 100)
 _LONG, _STEP = 1 << 512, 1 << 256
 _HALF_PI = Fraction(355, 226)  # above pi/2
+_FEW = 64  # parts whose coins are multiplied out
 _ASIDE = Fraction(1, 10**11)  # the delta at which a cost that is known by rho alone is added up plainly
 
 
@@ -144,7 +145,21 @@ def _of_ledger(ledger: Ledger) -> Charge:
     for loss, count in ledger.parts:
         part = _of_loss(loss) * count
         pure, rest = (pure, rest + part) if part.eps is None else (pure + part, rest)
-    return pure + _paired(rest)
+    total = pure + _paired(rest)
+    return replace(total, delta=_told(ledger)) if total.delta else total
+
+
+def _told(ledger: Ledger) -> Fraction:
+    """The chance that some part tells all, rounded up: each is a coin of its own. Of very many parts, the sum."""
+    told = Fraction(0)
+    for loss, count in ledger.parts:
+        delta = _of_loss(loss).delta
+        if count > _FEW:
+            told += count * delta
+            continue
+        for _ in range(count if delta else 0):
+            told = _short(told + delta * (1 - told))
+    return min(told, Fraction(1))
 
 
 def _of_statement(cost: Guarantee) -> Charge:

@@ -24,8 +24,8 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
     room = filter.left.delta0 if isinstance(filter.left, Approx) else Fraction(0)
     if own > room:
         return (
-            f"{whose} has {_down(room, 'δ')} left for unknown keys and this question needs {_up(own, 'δ')}: spend a "
-            "smaller delta on it, or let the owner declare the keys."
+            f"{whose} has {_down(room, 'δ')} left for what needs one, such as unknown keys, and this question needs "
+            f"{_up(own, 'δ')}: spend a smaller delta on it, or let the owner declare keys and bounds."
         )
     left, asked = _compared(filter, cost)
     if left == "ρ = 0" and not isinstance(filter.left, ZCDP) and filter.left.eps:
