@@ -16,6 +16,7 @@ from noisette.errors import InputError
 from noisette.privacy import compose
 from noisette.privacy.compose import composed_delta, composed_epsilon
 from noisette.privacy.convert import gaussian_delta
+from noisette.privacy.direction import Direction
 from noisette.privacy.guarantee import Ledger
 from noisette.privacy.loss import LatticeLaplace, LatticeNormal, Normal, Response, Subsampled
 from noisette.privacy.tight import optimal_delta, tight_delta, tight_epsilon
@@ -342,15 +343,15 @@ def test_leaving_a_direction_out_changes_nothing(parts, delta, monkeypatch):
     each = [way.curve().epsilon(delta) for way in compose._directions(parts, lambda total: total.tilt_for_delta(delta))]
     for way in compose._directions(parts, lambda total: total.tilt_for_mean(eps)):
         assert way.curve().delta(eps) <= way.bound(eps) + 1e-7 * delta
-    monkeypatch.setattr(compose._Direction, "bound", lambda *_: 1.0)
+    monkeypatch.setattr(Direction, "bound", lambda *_: 1.0)
     assert composed_epsilon(parts, delta) == eps == pytest.approx(max(each), rel=1e-7)
     assert composed_delta(parts, eps) == found
 
 
 def test_a_direction_is_left_out_where_that_is_certain(monkeypatch):
     calls = []
-    curve = compose._Direction.curve
-    monkeypatch.setattr(compose._Direction, "curve", lambda self: calls.append(self.reverse) or curve(self))
+    curve = Direction.curve
+    monkeypatch.setattr(Direction, "curve", lambda self: calls.append(self.reverse) or curve(self))
     composed_epsilon(SAMPLED[0], 1e-6)
     assert calls == [False]
 
@@ -360,15 +361,16 @@ def test_a_direction_is_left_out_where_that_is_certain(monkeypatch):
 def test_a_short_window_is_hardly_above_a_long_one(parts, delta, monkeypatch):
     """What comes back into the window is counted on top, never left out."""
     short = composed_epsilon(parts, delta)
-    monkeypatch.setattr(compose, "_LOG_TINY", -35.0)
-    monkeypatch.setattr(compose, "_TOLERANCES", [(1e-8, 1 << 18)])
+    for module in ("parts", "direction"):
+        monkeypatch.setattr(f"noisette.privacy.{module}.LOG_TINY", -35.0)
+    monkeypatch.setattr("noisette.privacy.direction._TOLERANCES", [(1e-8, 1 << 18)])
     never_below_and_near(short, composed_epsilon(parts, delta), 1e-5)
 
 
 @pytest.mark.parametrize("parts", SAMPLED)
 def test_fewer_points_where_there_is_little_mass_cost_little(parts, monkeypatch):
     few = composed_epsilon(parts, 1e-6)
-    monkeypatch.setattr(compose, "_strides", lambda *_: None)
+    monkeypatch.setattr("noisette.privacy.direction._strides", lambda *_: None)
     never_below_and_near(few * (1 + 1e-9), composed_epsilon(parts, 1e-6), 2e-6)
 
 
