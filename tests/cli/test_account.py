@@ -5,7 +5,9 @@ import typer
 from typer.testing import CliRunner
 
 import noisette as nz
-from noisette.cli.account import _KNOWN, _parsed, account
+from noisette.cli.account import account
+from noisette.cli.account.reading import parsed
+from noisette.cli.account.releases import KNOWN
 from noisette.errors import InputError
 
 app = typer.Typer()
@@ -75,7 +77,7 @@ def test_subsampled_gaussians_lie_in_a_peers_bracket():
 
 def test_subsampled_statements():
     """(epsilon, delta) -> (ln(1 + q(e^eps - 1)), q delta)."""
-    [pure, approx] = _parsed("subsampled(pure(1), 1/10) + subsampled(approx(1, 1e-6), rate=0.1)")
+    [pure, approx] = parsed("subsampled(pure(1), 1/10) + subsampled(approx(1, 1e-6), rate=0.1)")
     assert float(pure.one.eps) == pytest.approx(0.1585650787404291, rel=1e-15)
     assert (approx.one.eps, approx.one.delta0) == (pure.one.eps, nz.Approx(0, "1e-7").delta0)
     assert pure.one.neighbours is approx.one.neighbours is nz.Neighbours.ADD_REMOVE
@@ -100,12 +102,12 @@ def test_subsampled_statements():
     ],
 )
 def test_releases_are_read_exactly(text, one):
-    [term] = _parsed(text)
+    [term] = parsed(text)
     assert (term.text, term.count, term.one) == (text, 1, one)
 
 
 def test_multiples_on_either_side_and_of_sums():
-    terms = _parsed("2 * (pure(1)*3 +\n zcdp(1)) + pure(2)")
+    terms = parsed("2 * (pure(1)*3 +\n zcdp(1)) + pure(2)")
     assert [(term.text, term.count) for term in terms] == [("pure(1)", 6), ("zcdp(1)", 2), ("pure(2)", 1)]
 
 
@@ -181,9 +183,9 @@ def test_numbers_that_cannot_be(options):
 
 def test_a_mistaken_call_says_how_it_is_written():
     with pytest.raises(InputError, match=r"laplace is written laplace\(scale, distance\)"):
-        _parsed("laplace(skale=1)")
+        parsed("laplace(skale=1)")
 
 
 def test_every_release_is_named_in_the_help():
     text = "".join(run("--help").stdout.split())
-    assert all(f"{name}(" in text for name in _KNOWN)
+    assert all(f"{name}(" in text for name in KNOWN)

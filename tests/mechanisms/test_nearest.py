@@ -18,7 +18,8 @@ from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import calibrate
 from noisette.mechanisms.annuli import Rectangle, Weighted
 from noisette.mechanisms.exponential import Exponential
-from noisette.mechanisms.nearest import NearestPlace, NearestRadius, nearest_of
+from noisette.mechanisms.nearest_place import NearestPlace, nearest_of
+from noisette.mechanisms.nearest_radius import NearestRadius
 from noisette.mechanisms.quantile import Quantile
 from noisette.plot.nearest import good, town
 

@@ -19,7 +19,8 @@ import noisette as nz
 from noisette.audit.divergence import hockey_stick, renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.exponential import Exponential
-from noisette.mechanisms.top import BoundedRange, Top, _around, _keys, _race
+from noisette.mechanisms.race import _around, _keys, race
+from noisette.mechanisms.top import BoundedRange, Top
 from noisette.privacy.theorems import optimal
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -236,7 +237,7 @@ def test_floats_are_off_by_less_than_is_said():
 def test_the_race_of_scores_far_away_is_decided_exactly():
     """Losses of 10^15 scales, where floats cannot tell neighbours apart."""
     losses = np.array([0, 10**17, 10**17 + 500, 10**17 + 1000])
-    assert {_race(losses, Fraction(1, 9), 4, nz.exact.random.SYSTEM) for _ in range(5)} == {(0, 1, 2, 3)}
+    assert {race(losses, Fraction(1, 9), 4, nz.exact.random.SYSTEM) for _ in range(5)} == {(0, 1, 2, 3)}
     m, scores = Top(1, candidates=4, k=2), [2**61, 0, 0, 1]
     drawn, law = Counter(m(scores) for _ in range(100)), by_rounds(m, scores)
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA

@@ -6,7 +6,8 @@ import pytest
 
 from noisette import accuracy, plot
 from noisette.errors import InputError
-from noisette.plot.error import _COLOURS, _GAP, _apart
+from noisette.plot.error import _COLOURS
+from noisette.plot.style import GAP, apart
 from noisette.privacy import ZCDP, Approx, sensitivity
 
 PROMISE = Approx(1, "1e-6")
@@ -69,8 +70,8 @@ def test_without_matplotlib(monkeypatch):
 
 
 def test_names_keep_their_distance():
-    heights = _apart([0, 0.01, 0.02, 0.5, 0.51, 1])
-    assert all(b - a >= _GAP - 1e-12 for a, b in itertools.pairwise(heights))
+    heights = apart([0, 0.01, 0.02, 0.5, 0.51, 1])
+    assert all(b - a >= GAP - 1e-12 for a, b in itertools.pairwise(heights))
     assert heights[-1] == 1
 
 

@@ -1,4 +1,4 @@
-"""A bar that grows with the waves of blocks, which take the same time whatever the rows: it tells nothing of them."""
+"""A bar that grows with the waves of blocks, or runs, as many as there always are: it tells nothing of the rows."""
 
 import sys
 from collections.abc import Callable
@@ -8,16 +8,19 @@ __all__ = ["bar"]
 _WIDTH = 30
 
 
-def bar(blocks: int, slot: float, at_once: int) -> Callable[[int], None]:
-    """What to call with the number of blocks that are over; it writes to a terminal only."""
+def bar(count: int, slot: float | None = None, at_once: int = 1, what: str = "blocks") -> Callable[[int], None]:
+    """What to call with the number of blocks that are over; it writes to a terminal only.
+
+    With a `slot`, the seconds that each takes, it tells how long the rest will take.
+    """
     if not sys.stderr.isatty():
         return lambda _: None
 
     def told(done: int) -> None:
-        left = -(-(blocks - done) // at_once) * slot
-        full = _WIDTH * done // blocks
-        end = "\n" if done >= blocks else ""
-        sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {done:,}/{blocks:,} blocks, {left:,.0f} s left {end}")
+        full = _WIDTH * done // count
+        left = "" if slot is None else f", {-(-(count - done) // at_once) * slot:,.0f} s left"
+        end = "\n" if done >= count else ""
+        sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {done:,}/{count:,} {what}{left} {end}")
         sys.stderr.flush()
 
     told(0)

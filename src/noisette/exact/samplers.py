@@ -29,6 +29,7 @@ __all__ = [
     "exp_real",
     "geometric",
     "logistic",
+    "odds_real",
     "retry",
     "uniform",
 ]
@@ -102,6 +103,17 @@ def _attempt_logistic(g: Fraction, weight: Fraction, rng: Random) -> bool | None
 def exp_real(g: Fraction) -> Bounds:
     """Return e^-g as a number to be enclosed."""
     return lambda bits: exp_bounds(-g, bits)
+
+
+def odds_real(exponent: Fraction, odds: Fraction) -> Bounds:
+    """Return odds e^exponent as a number to be enclosed."""
+    length = odds.numerator.bit_length()
+
+    def bounds(bits: int) -> tuple[int, int]:
+        lo, hi = exp_bounds(exponent, bits + length)
+        return math.floor(lo * odds / (1 << length)), math.ceil(hi * odds / (1 << length))
+
+    return bounds
 
 
 def geometric(scale: Fraction, rng: Random = SYSTEM) -> int:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from noisette.mechanisms.interval_choice import Pieces
     from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
     from noisette.mechanisms.joint_top import JointTop
-    from noisette.mechanisms.nearest import NearestPlace, NearestRadius, nearest_of
+    from noisette.mechanisms.nearest_place import NearestPlace, nearest_of
+    from noisette.mechanisms.nearest_radius import NearestRadius
     from noisette.mechanisms.noisy_max import NoisyMax, NoisyMaxGap
     from noisette.mechanisms.point_function import PointFunction
     from noisette.mechanisms.propose_test_release import ProposeTestRelease
@@ -120,9 +121,9 @@ _LATE = {
     "Triangles": "smooth_triangles",
     "Trimmed": "smooth_trimmed",
     "TrimmedMean": "smooth_trimmed",
-    "NearestPlace": "nearest",
-    "NearestRadius": "nearest",
-    "nearest_of": "nearest",
+    "NearestPlace": "nearest_place",
+    "NearestRadius": "nearest_radius",
+    "nearest_of": "nearest_place",
     "NoisyMax": "noisy_max",
     "NoisyMaxGap": "noisy_max",
     "PointFunction": "point_function",

@@ -33,13 +33,13 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.rational import exp_bounds, sqrt_down
-from noisette.exact.samplers import Bounds
+from noisette.exact.rational import sqrt_down
+from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Response
+from noisette.privacy.loss import Ranged
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Exponential", "Selection"]
@@ -48,15 +48,6 @@ Scores = NDArray[np.int64]
 _MOST = 2**62
 _LEAST_SCALE = Fraction(1, 2**100)
 _BEHIND = 36  # scales: the chance of e^-36 is lost in the rounding of floats
-
-
-@dataclass(frozen=True)
-class _Ranged(Response):
-    """What dominates epsilon-DP, with the rho that a range of epsilon gives."""
-
-    def rho(self) -> Fraction | None:
-        """epsilon^2/8."""
-        return self.epsilon**2 / 8
 
 
 @dataclass(frozen=True)
@@ -230,7 +221,7 @@ class Exponential(Selection):
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(range / scale) for scores that move by at most `distance` each, with the rho of that range."""
         epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours, ledger=once(_Ranged(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, ledger=once(Ranged(epsilon) if epsilon else None))
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""
@@ -238,7 +229,7 @@ class Exponential(Selection):
         best = int(np.argmin(self._exponents(q, int(np.argmax(q)))))
 
         def weight(i: int) -> Bounds:
-            return self._weight(int(q[i]) - int(q[best]), self._odds(i, best))
+            return odds_real((int(q[i]) - int(q[best])) / self.scale, self._odds(i, best))
 
         return choice.choose(np.maximum(self._exponents(q, best), 0.0), weight, rng)
 
@@ -252,16 +243,6 @@ class Exponential(Selection):
 
     def _odds(self, i: int, best: int) -> Fraction:
         return Fraction(1) if self.measure is None else Fraction(self.measure[i], self.measure[best])
-
-    def _weight(self, ahead: int, odds: Fraction) -> Bounds:
-        """odds e^(ahead/scale) as a number to be enclosed."""
-
-        def bounds(bits: int) -> tuple[int, int]:
-            lo, hi = exp_bounds(ahead / self.scale, bits + odds.numerator.bit_length())
-            shift = 1 << odds.numerator.bit_length()
-            return math.floor(lo * odds / shift), math.ceil(hi * odds / shift)
-
-        return bounds
 
     def _law(self, scores: Scores) -> NDArray[np.float64]:
         y = self._exponents(scores, int(np.argmax(scores)))

@@ -32,7 +32,7 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.samplers import Bounds
+from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.mechanism import Distance
@@ -57,10 +57,9 @@ def drawn(losses: Whole, most: Whole, size: Callable[[int], int], scale: Fractio
     with np.errstate(divide="ignore"):
         y = np.where(some, losses - losses[some].min(), 0) * float(1 / scale) - np.log(most.astype(float))
     best = int(np.argmin(y))
-    rate = Exponential(scale, candidates=2)
 
     def weight(i: int) -> Bounds:
-        return rate._weight(int(losses[best]) - int(losses[i]), Fraction(size(i), int(most[best])))
+        return odds_real((int(losses[best]) - int(losses[i])) / scale, Fraction(size(i), int(most[best])))
 
     return choice.choose(y - y[best], weight, rng)
 

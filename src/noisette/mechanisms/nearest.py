@@ -37,28 +37,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.annuli import Point, Rectangle, Weighted
+from noisette.mechanisms.annuli import Point, Rectangle
 from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.exponential import Exponential, _Ranged
-from noisette.mechanisms.interval_choice import ENUMERATED, drawn
+from noisette.mechanisms.exponential import Exponential
+from noisette.mechanisms.interval_choice import drawn
 from noisette.mechanisms.mechanism import Distance, agreed
 from noisette.mechanisms.quantile import _records
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
+from noisette.privacy.loss import Ranged
 
-__all__ = ["NearestPlace", "NearestRadius", "nearest_of"]
+__all__ = ["Nearest", "Whole"]
 
 Whole = NDArray[np.int64]
 Table = tuple[Point, ...]
 _LARGEST_K = 1 << 40
-_BEYOND = 24  # scales, after which no number of outcomes makes up for a rank error
 
 
 @dataclass(frozen=True)
-class _Nearest:
+class Nearest:
     """What both share: how people are read, what one of them costs, how a piece of levels is drawn."""
 
     scale: Fraction
@@ -88,7 +87,7 @@ class _Nearest:
         """Return Pure(2 d/scale) for d people, with the rho of that range."""
         people, neighbours = _records(distance)
         epsilon = 2 * people / self.scale
-        return Pure(epsilon, neighbours=neighbours, ledger=once(_Ranged(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, ledger=once(Ranged(epsilon) if epsilon else None))
 
     # What it releases
 
@@ -222,177 +221,6 @@ class _Nearest:
         return (g + math.log(before / after)) / (2 * g)
 
 
-@dataclass(frozen=True)
-class NearestRadius(_Nearest):
-    """The squared distance within which about k people are: a whole number, or one of the public `radii`.
-
-    `radii` are squared as well, in increasing order. Few of them, that grow by factors, cost little accuracy.
-
-    >>> m = NearestRadius(2, k=3, columns=(0, 9), rows=(0, 9), place=(4, 5), radii=[1, 4, 9, 16, 25, 100])
-    >>> people = [(4, 5), (3, 5), (5, 7), (6, 7), (9, 9), (0, 0)]
-    >>> m.guarantee(1), m(people) in m.radii
-    (Pure('1'), True)
-    >>> {s: round(p, 3) for s, p in m.law(people).items()}
-    {1: 0.15, 4: 0.15, 9: 0.248, 16: 0.15, 25: 0.15, 100: 0.15}
-    """
-
-    radii: tuple[int, ...] | None
-
-    def __init__(
-        self,
-        scale: Number,
-        *,
-        k: int,
-        columns: Point,
-        rows: Point,
-        place: Point,
-        radii: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(scale, k=k, columns=columns, rows=rows, place=place)
-        object.__setattr__(self, "radii", None if radii is None else _increasing(radii))
-        if self.radii and self.radii[0] >= self._seen.farthest:
-            raise InputError("The smallest of the radii must not reach every point: give their squares.")
-
-    @property
-    def _top(self) -> int:
-        return self._seen.farthest if self.radii is None else len(self.radii) - 1
-
-    def _level(self, squares: Whole) -> Whole:
-        """Squares themselves, or the first of the radii that they are within."""
-        return squares if self.radii is None else np.searchsorted(np.array(self.radii), squares)
-
-    def _upto(self, levels: Whole) -> Whole:
-        return np.minimum(levels, self._top) + 1
-
-    def _outcome(self, after: int, upto: int, u: int) -> int:
-        return after + 1 + u if self.radii is None else self.radii[after + 1 + u]
-
-    def _level_of(self, y: int) -> int:
-        return y if self.radii is None else self.radii.index(y)
-
-    def _outcomes(self) -> tuple[list[Any], Whole, Whole]:
-        if self._top >= ENUMERATED:
-            raise InputError(f"Outcomes are written out if they are at most {ENUMERATED:,}: choose fewer radii.")
-        levels = np.arange(self._top + 1)
-        return list(levels.tolist() if self.radii is None else self.radii), levels, np.ones_like(levels)
-
-
-@dataclass(frozen=True)
-class NearestPlace(_Nearest):
-    """A point of the grid, about as far from the place as the k-th nearest person is.
-
-    With a public `prior`, say of where people live, a point counts by its weight there: one row of whole numbers for
-    each row of the grid.
-
-    >>> import numpy as np
-    >>> from noisette.privacy import Pure
-    >>> m = NearestPlace.calibrated(Pure(1), k=50, columns=(0, 999), rows=(0, 999), place=(300, 400))
-    >>> x, y = m(np.column_stack([np.arange(10**4) % 1000, np.arange(10**4) * 7 % 1000]))
-    >>> m.guarantee(1), 0 <= x < 1000, 0 <= y < 1000
-    (Pure('1'), True, True)
-    """
-
-    prior: tuple[tuple[int, ...], ...] | None
-
-    def __init__(
-        self,
-        scale: Number,
-        *,
-        k: int,
-        columns: Point,
-        rows: Point,
-        place: Point,
-        prior: Sequence[Sequence[int]] | None = None,
-    ) -> None:
-        super().__init__(scale, k=k, columns=columns, rows=rows, place=place)
-        object.__setattr__(self, "prior", None if prior is None else self._weights(prior))
-
-    def _weights(self, prior: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-        (left, right), (low, high) = self.columns, self.rows
-        shape = high - low + 1, right - left + 1
-        if shape[0] * shape[1] > ENUMERATED:
-            raise InputError(f"A prior is for at most {ENUMERATED:,} points: choose a coarser grid.")
-        weights = integer_answer(prior)
-        if weights.shape != shape:
-            raise InputError(f"The prior must have {shape[0]} rows of {shape[1]} whole numbers.")
-        if weights.min() < 1 or weights.max() >= 1 << 40:
-            raise InputError("The prior must be whole numbers from 1 to 2^40: no point may be impossible.")
-        return tuple(tuple(map(int, row)) for row in weights)
-
-    @property
-    def _ground(self) -> Rectangle | Weighted:
-        return self._seen if self.prior is None else _weighted(self._seen, self.prior)
-
-    @property
-    def _total(self) -> int:
-        return self._ground.count
-
-    @property
-    def _least(self) -> int:
-        return self._ground.least
-
-    def _upto(self, levels: Whole) -> Whole:
-        return self._ground.upto(levels)
-
-    def _outcome(self, after: int, upto: int, u: int) -> Point:
-        return self._ground.point(after, upto, u)
-
-    def _level_of(self, y: Point) -> int:
-        return int(self._seen.squares(np.array([y]))[0])
-
-    def _outcomes(self) -> tuple[list[Any], Whole, Whole]:
-        points = self._seen.all
-        weights = np.ones(len(points), np.int64) if self.prior is None else np.array(self.prior).ravel()
-        return list(map(tuple, points.tolist())), self._seen.squares(points), weights
-
-    def _window(self, errors: Whole) -> tuple[int, int]:
-        """Those that no number of points elsewhere outweighs: counting row by row takes long for every person.
-
-        They are neighbours, because D falls to its least and rises again.
-        """
-        reach = errors.min() + math.ceil(self.scale * Fraction(_BEYOND + math.log(self._total)))
-        inside = np.flatnonzero(errors <= reach)
-        return int(inside[0]), int(inside[-1]) + 1
-
-
-def nearest_of(point: Point, places: Sequence[Point]) -> int:
-    """Return which of some public places is nearest to a released point, the first of several: it costs nothing.
-
-    >>> nearest_of((3, 4), [(0, 0), (5, 5), (3, 9)])
-    1
-    """
-    if not len(places):
-        raise InputError("There must be at least one place to choose from.")
-    x, y = point
-    return min(range(len(places)), key=lambda i: (places[i][0] - x) ** 2 + (places[i][1] - y) ** 2)
-
-
 @lru_cache(maxsize=64)
 def _rectangle(columns: Point, rows: Point, place: Point) -> Rectangle:
     return Rectangle(columns, rows, place)
-
-
-@lru_cache(maxsize=8)
-def _weighted(rectangle: Rectangle, prior: tuple[tuple[int, ...], ...]) -> Weighted:
-    return Weighted(rectangle, np.array(prior).ravel())
-
-
-def _increasing(radii: Sequence[int]) -> tuple[int, ...]:
-    squares = tuple(whole(s, "Each of the radii", least=0) for s in radii)
-    if not 2 <= len(squares) <= choice.LARGEST or list(squares) != sorted(set(squares)):
-        raise InputError("The radii must be two or more squares of distances, in increasing order.")
-    if squares[-1] >= 1 << 62:
-        raise InputError("The radii must have squares below 2^62: choose smaller ones.")
-    return squares
-
-
-_GRID: dict[str, Any] = {"columns": (0, 6), "rows": (0, 5)}
-_LIVED_IN = (1, 9, 3, 3), (4, 7, 2, 5), (8, 8, 1, 6)
-
-examples = [
-    NearestPlace(2, k=3, **_GRID, place=(0, 0)),
-    NearestPlace(5, k=1, columns=(-3, 6), rows=(10, 13), place=(2, 11)),
-    NearestPlace("3/2", k=2, columns=(0, 3), rows=(0, 2), place=(0, 0), prior=_LIVED_IN),
-    NearestRadius(2, k=3, **_GRID, place=(0, 0)),
-    NearestRadius("10/3", k=2, **_GRID, place=(3, 1), radii=(0, 1, 2, 4, 8, 16, 32)),
-]

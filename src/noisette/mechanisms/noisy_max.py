@@ -40,6 +40,7 @@ from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.exponential import Scores, Selection
 from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.quadrature import unit_rule
 from noisette.privacy import Promise
 
 __all__ = ["NoisyMax", "NoisyMaxGap"]
@@ -50,7 +51,7 @@ Noise = Literal["geometric", "laplace"]
 _LARGEST_LAW = 1 << 24
 _FAR = 40  # scales: e^-40 is lost in the rounding of floats
 _FINEST = 128  # steps in a scale that tell all there is to tell
-_NODES, _WEIGHTS = ((part + shift) / 2 for part, shift in zip(np.polynomial.legendre.leggauss(8), (1, 0), strict=True))
+_NODES, _WEIGHTS = unit_rule(8)
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,7 @@ def _levels(scores: Scores, scale: Fraction, gap: int) -> NDArray[np.int64]:
 
 def _rule(k: int) -> tuple[Floats, Floats]:
     """Nodes and weights on 0 .. 1 that are exact for products of k parts."""
-    nodes, weights = np.polynomial.legendre.leggauss(k // 2 + 1)
-    return (nodes + 1) / 2, weights / 2
+    return unit_rule(k // 2 + 1)
 
 
 def _parts(scores: Scores, levels: NDArray[np.int64], noise: DiscreteLaplace | _Geometric) -> Floats:

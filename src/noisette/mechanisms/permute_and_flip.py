@@ -16,7 +16,6 @@ Textbook: not in the textbooks; it is report noisy max with exponential noise (e
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,12 @@ from noisette.exact import choice
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, exp_real
 from noisette.mechanisms.exponential import Scores, Selection
+from noisette.mechanisms.quadrature import unit_rule
 
-__all__ = ["PermuteAndFlip"]
+__all__ = ["ENUMERATED", "PermuteAndFlip"]
 
-_ENUMERATED = 1024
+ENUMERATED = 1024
+"""How many candidates probabilities are computed for."""
 
 
 @dataclass(frozen=True, init=False)
@@ -58,10 +59,10 @@ class PermuteAndFlip(Selection):
 
     def _law(self, scores: Scores) -> NDArray[np.float64]:
         """The integral, by a rule that is exact for polynomials of that degree; every term is positive."""
-        if self.candidates > _ENUMERATED:
-            raise InputError(f"Probabilities are computed for at most {_ENUMERATED:,} candidates: choose among fewer.")
+        if self.candidates > ENUMERATED:
+            raise InputError(f"Probabilities are computed for at most {ENUMERATED:,} candidates: choose among fewer.")
         p = np.exp(-self._near(scores.max() - scores))
-        nodes, weights = _rule(-(-self.candidates // 2))
+        nodes, weights = unit_rule(-(-self.candidates // 2))
         misses = 1 - np.multiply.outer(nodes, p)
         return np.asarray(p * (weights @ (misses.prod(axis=1, keepdims=True) / misses)))
 
@@ -71,13 +72,6 @@ class PermuteAndFlip(Selection):
         if k * p < 1e-4:  # the sum of C(k, j) (-p)^(j-1)/k from j = 2
             return (k - 1) * p / 2 * (1 - (k - 2) * p / 3 * (1 - (k - 3) * p / 4 * (1 - (k - 4) * p / 5)))
         return 1 + math.expm1(k * math.log1p(-p)) / (k * p) if p < 1 else 1 - 1 / k
-
-
-@lru_cache(maxsize=16)
-def _rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes and weights of the Gauss-Legendre rule on 0 .. 1."""
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (nodes + 1) / 2, weights / 2
 
 
 examples = [

@@ -366,11 +366,13 @@ def read_histograms(counts: Any, cells: int, *, rows: bool = True) -> NDArray[np
     return answer.astype(np.int64)
 
 
-def depths(counts: NDArray[np.int64], upto: NDArray[np.int64], target: Fraction) -> NDArray[np.float64]:
-    """max(L - target, target - R) of each cell; the target's whole part is taken off before anything is rounded."""
+def depths(
+    counts: NDArray[np.int64], upto: NDArray[np.int64], target: Fraction, *, below: Any = 0.0, above: Any = 0.0
+) -> NDArray[np.float64]:
+    """max(L + below - target, target - R + above) of each cell; the target's whole part is taken off first."""
     start = math.floor(target)
     rest = float(target - start)
-    return np.asarray(np.maximum((upto - counts - start) - rest, (start - upto) + rest))
+    return np.asarray(np.maximum((upto - counts - start) - rest + below, (start - upto) + rest + above))
 
 
 examples = [

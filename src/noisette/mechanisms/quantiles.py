@@ -47,11 +47,11 @@ from noisette.exact.number import Number, fraction, nearest_float, positive, who
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
 from noisette.mechanisms.evenly import Cells, Side, Spread, choose_cell, choose_place
-from noisette.mechanisms.exponential import _Ranged
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
 from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import ZCDP, Promise, Pure
 from noisette.privacy.guarantee import once
+from noisette.privacy.loss import Ranged as _Ranged
 
 __all__ = ["Quantiles"]
 

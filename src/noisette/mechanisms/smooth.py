@@ -38,12 +38,12 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
-from noisette.exact.real import Uniform
 from noisette.laws.law import smallest
-from noisette.mechanisms.admissible import FREEDOM, Noise, exact_tail, largest_share, near_tail, tail
+from noisette.mechanisms.admissible import FREEDOM, Noise, largest_share, tail
 from noisette.mechanisms.interval_choice import ENUMERATED
 from noisette.mechanisms.log_normal import log_normal_tail, rounded_log_normal, usual_sigma
 from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.rounded_noise import rounded_noise
 from noisette.mechanisms.smooth_order import Order
 from noisette.mechanisms.smooth_statistic import Statistic
 from noisette.mechanisms.smooth_triangles import Triangles
@@ -56,8 +56,6 @@ from noisette.privacy.convert import group_delta
 __all__ = ["Smooth"]
 
 _FINEST = 64  # steps of ln S in a beta of 1
-_ROOM = 2.0**-36  # far more than floats err by
-_LEAST = 1e-290
 
 
 @dataclass(frozen=True)
@@ -194,45 +192,14 @@ class Smooth:
         value, steps = self._centre(x)
         sign = 1 - 2 * rng.bits(1)
         most = abs((self.span[0] if sign < 0 else self.span[1]) - value)
-        if self.noise == "log-normal":
-            sigma = usual_sigma(self.epsilon, self.beta)
-            return value + sign * min(
-                most, rounded_log_normal(sigma, self._scale(steps), self._exact_scale(steps), rng)
-            )
         return value + sign * self._drawn(steps, most, rng)
 
     def _drawn(self, steps: int, most: int, rng: Random) -> int:
-        """|S Z/s|, rounded, but no more than `most`: the largest w with V < P(|Z| > (w - 1/2)/(S/s)), V uniform."""
-        v, scale = Uniform(rng), self._scale(steps)
-        start, end = map(float, v.to(64))
-
-        def below(w: int) -> bool:
-            """Floats tell what is far apart."""
-            near = max(_LEAST, 2 * near_tail(self.noise, (w - 0.5) / scale))
-            if end <= near * (1 - _ROOM) and near > _LEAST:
-                return True
-            return False if start >= near * (1 + _ROOM) else self._surely_below(v, w, steps)
-
-        low, high = 0, 1
-        while high <= most and below(high):
-            low, high = high, 2 * high
-        high = min(high, most + 1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if below(middle) else (low, middle)
-        return low
-
-    def _surely_below(self, v: Uniform, w: int, steps: int) -> bool:
-        scale, bits = self._exact_scale(steps), 128
-
-        def z(mp: Any) -> Any:
-            return (2 * w - 1) / (2 * scale(mp))
-
-        while True:
-            (lo, hi), (least, most) = v.to(bits), exact_tail(self.noise, z, bits)
-            if hi <= 2 * least or lo >= 2 * most:
-                return hi <= 2 * least
-            bits *= 2
+        """|S Z/s|, rounded, but no more than `most`."""
+        scales = self._scale(steps), self._exact_scale(steps)
+        if self.noise == "log-normal":
+            return min(most, rounded_log_normal(usual_sigma(self.epsilon, self.beta), *scales, rng))
+        return rounded_noise(self.noise, *scales, most, rng)
 
     def law(self, x: Any) -> dict[int, float]:
         """P(each whole number of the span); what lies beyond is told as its ends."""
@@ -261,16 +228,31 @@ class Smooth:
 
     def half_width(self, x: Any, level: float = 0.95) -> float:
         """Return the error at that level for one table: for planning on public ones, since it tells of the table."""
-        return self._half_width(self._centre(x)[1], level)
+        return self.half_width_of(self.size(x), level)
 
     def interval(self, level: float = 0.95) -> float:
         """Return the error at that level for the worst of all tables, where S is the global sensitivity."""
-        return self._half_width(sensitivity_steps(self.statistic.furthest, self._step), level)
+        return self.half_width_of(self.largest_size, level)
 
-    def _half_width(self, steps: int, level: float) -> float:
+    def size(self, x: Any) -> int:
+        """Return j, of which S is e^(h j): it tells of the table, but one record moves it by `size_change` at most."""
+        return self._centre(x)[1]
+
+    @property
+    def size_change(self) -> int:
+        """beta/h."""
+        return self._parts
+
+    @property
+    def largest_size(self) -> int:
+        """The size on the worst of all tables."""
+        return sensitivity_steps(self.statistic.furthest, self._step)
+
+    def half_width_of(self, size: int, level: float = 0.95) -> float:
+        """Return the error at that level of noise of that size."""
         if not 0 < level < 1:
             raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
-        scale, width = self._scale(steps), self.span[1] - self.span[0]
+        scale, width = self._scale(size), self.span[1] - self.span[0]
 
         def enough(t: int) -> bool:
             return t >= width or 2 * float(self._tail(np.array([(t + 0.5) / scale]))[0]) * (1 + 1e-12) <= 1 - level

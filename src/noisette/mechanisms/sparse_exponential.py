@@ -30,7 +30,7 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.samplers import Bounds
+from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.listed import Listed, read_listed
 from noisette.mechanisms.mechanism import Distance
@@ -91,13 +91,13 @@ class SparseExponential:
         listed = read_listed(scores, self.candidates)
         others, q = self._grouped(listed)
         y = self._exponents(others, q)
-        best, exponential = int(np.argmin(y)), self._plain
+        best = int(np.argmin(y))
 
         def size(i: int) -> int:
             return 1 if i < len(listed) else others
 
         def weight(i: int) -> Bounds:
-            return exponential._weight(int(q[i]) - int(q[best]), Fraction(size(i), size(best)))
+            return odds_real((int(q[i]) - int(q[best])) / self.scale, Fraction(size(i), size(best)))
 
         chosen = choice.choose(y - y[best], weight, rng)
         return int(listed.candidates[chosen]) if chosen < len(listed) else listed.unlisted(rng.below(others))

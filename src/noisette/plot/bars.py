@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.plot.error import _GREY, _INK, _matplotlib
 from noisette.plot.save import saved
+from noisette.plot.style import GREY, INK, matplotlib_figure
 
 __all__ = ["bars"]
 
@@ -36,7 +36,7 @@ def bars(
     across = _across(len(numbers))
     down = math.ceil(len(numbers) / across)
     size = (1.8 + 2.9 * across, 0.5 + down * (1.0 + 0.34 * len(labels)))
-    figure = _matplotlib()(figsize=size, layout="constrained")
+    figure = matplotlib_figure()(figsize=size, layout="constrained")
     grid = figure.subplots(down, across, sharey=True, squeeze=False)
     for axes, (name, number) in zip(grid.flat, numbers.items(), strict=False):
         _panel(axes, name, *(np.asarray(part, dtype=float) for part in number))
@@ -68,12 +68,12 @@ def _panel(axes: Any, name: str, value: Any, low: Any, high: Any) -> None:
     ends = [np.where(np.isfinite(end), end, value) for end in (low, high)]
     axes.hlines(rows, *ends, color=_BLUE, linewidth=5, alpha=0.3)
     axes.plot(value, rows, "o", color=_BLUE, markersize=6)
-    axes.set_title(_short(name), loc="left", fontsize=12, color=_INK)
+    axes.set_title(_short(name), loc="left", fontsize=12, color=INK)
     if np.nanmin(ends[0], initial=0) < 0 < np.nanmax(ends[1], initial=0):
-        axes.axvline(0, color=_GREY, linewidth=0.8, zorder=0)
+        axes.axvline(0, color=GREY, linewidth=0.8, zorder=0)
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
-    axes.tick_params(labelsize=10, colors=_INK)
+    axes.tick_params(labelsize=10, colors=INK)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", color="#e4e4e4", linewidth=0.8)
     axes.spines[["top", "right", "left"]].set_visible(False)

@@ -10,8 +10,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.rational import sqrt_up
 from noisette.mechanisms import Laplace
-from noisette.plot.error import _GREY, _INK, _matplotlib, _name_lines, _plain_ticks
 from noisette.plot.save import saved
+from noisette.plot.style import GREY, INK, matplotlib_figure, name_lines, plain_ticks
 from noisette.privacy import Profile, theorems
 from noisette.privacy.guarantee import Ledger
 from noisette.privacy.loss import Normal
@@ -20,7 +20,7 @@ __all__ = ["composition"]
 
 # Okabe-Ito colours, told apart with every kind of colour vision, and dashes; mechanisms as in `error`.
 _STYLES: dict[str, tuple[str, Any]] = {
-    "basic": (_GREY, "-"),
+    "basic": (GREY, "-"),
     "advanced": ("#E69F00", "-"),
     "zCDP": ("#009E73", "-"),
     "optimal": ("#CC79A7", (0, (5, 2))),
@@ -42,7 +42,7 @@ def composition(
     >>> type(composition("1/10", "1e-6", up_to=4)).__name__
     'Figure'
     """
-    figure_class = _matplotlib()
+    figure_class = matplotlib_figure()
     e, d, most = positive(epsilon, "epsilon"), fraction(delta, "delta"), whole(up_to, "up_to", least=2)
     if not 0 < d < 1:
         raise InputError("delta must lie strictly between 0 and 1: a usual one is '1e-6'.")
@@ -56,7 +56,7 @@ def composition(
         colour, dashes = _STYLES[name]
         axes.plot(counts, values, color=colour, linestyle=dashes, linewidth=2.2, solid_capstyle="round")
     _decorate(axes, e, d, most)
-    _name_lines(
+    name_lines(
         axes,
         {name: (most, values[-1]) for name, values in lines.items() if values[-1] > 0},
         {name: colour for name, (colour, _) in _STYLES.items()},
@@ -85,7 +85,7 @@ def _decorate(axes: Any, e: Fraction, d: Fraction, most: int) -> None:
     small = f"{float(d):g}".replace("e-0", "e-")
     axes.set(xscale="log", yscale="log", xlim=(1, most))
     axes.set_title(
-        f"ε of k releases together, each {float(e):g}-DP, at δ = {small}", loc="left", fontsize=13, color=_INK
+        f"ε of k releases together, each {float(e):g}-DP, at δ = {small}", loc="left", fontsize=13, color=INK
     )
     axes.set_xlabel("k, the number of releases", fontsize=12)
-    _plain_ticks(axes, (1.0,) if most > 50 else (1.0, 2.0, 5.0))
+    plain_ticks(axes, (1.0,) if most > 50 else (1.0, 2.0, 5.0))

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError
-from noisette.plot.error import _GREY, _INK, _matplotlib, _name_lines, _plain_ticks
 from noisette.plot.save import saved
+from noisette.plot.style import GREY, INK, matplotlib_figure, name_lines, plain_ticks
 
 __all__ = ["forecast"]
 
@@ -34,20 +34,20 @@ def forecast(
     drawn = {name: widths for name, widths in drawn.items() if not all(map(math.isnan, widths))}
     if not drawn:
         raise InputError("No column of this question has an error that can be drawn: ask for a number.")
-    figure = _matplotlib()(figsize=(8, 4.8), layout="constrained")
+    figure = matplotlib_figure()(figsize=(8, 4.8), layout="constrained")
     axes = figure.add_subplot()
     colours = {name: _COLOURS[i % len(_COLOURS)] for i, name in enumerate(drawn)}
     for name, widths in drawn.items():
         axes.plot(budgets, widths, color=colours[name], linewidth=2.2, solid_capstyle="round")
         _mark(axes, budgets, widths, now, colours[name])
     axes.set(xscale="log", yscale="log", xlim=(budgets[0], budgets[-1]))
-    axes.set_title(f"Half the width of the error bar{note}", loc="left", fontsize=13, color=_INK)
+    axes.set_title(f"Half the width of the error bar{note}", loc="left", fontsize=13, color=INK)
     axes.set_xlabel(f"{symbol}, what is spent", fontsize=12)
-    axes.axvline(now, color=_GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    axes.axvline(now, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.annotate(f"{symbol} = {now:g}", (now, 0.02), xycoords=("data", "axes fraction"), xytext=(5, 2),
                   textcoords="offset points", fontsize=11, color="#555555", backgroundcolor="white")  # fmt: skip
-    _plain_ticks(axes)
-    _name_lines(axes, {name: _end(budgets, widths) for name, widths in drawn.items()}, colours)
+    plain_ticks(axes)
+    name_lines(axes, {name: _end(budgets, widths) for name, widths in drawn.items()}, colours)
     return saved(figure, path)
 
 

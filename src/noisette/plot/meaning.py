@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float
-from noisette.plot.error import _GREY, _INK, _apart, _matplotlib
 from noisette.plot.save import saved
+from noisette.plot.style import GREY, INK, apart, matplotlib_figure
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 
 __all__ = ["odds", "posterior_bounds", "tradeoff", "tradeoff_curve"]
@@ -159,7 +159,7 @@ def tradeoff(
     corners = [float(np.interp(0.0, alphas - betas, alphas)) for betas in lines]  # as many false alarms as misses
     order = sorted(range(len(lines)), key=lambda i: -corners[i])  # the strongest first
     figure, axes = _square("What an attacker can decide", "false alarms", "misses, at least")
-    axes.plot([0, 1], [1, 0], color=_GREY, linewidth=1.4, linestyle=(0, (4, 3)))
+    axes.plot([0, 1], [1, 0], color=GREY, linewidth=1.4, linestyle=(0, (4, 3)))
     _write(axes, "pure guessing", (0.8, 0.2), (6, 6), rotation=-45, fontsize=11, color="#555555")
     for i, colour in zip(order, _colours(), strict=False):
         axes.fill_between(alphas, lines[i], color=colour, alpha=0.13, linewidth=0)
@@ -182,7 +182,7 @@ def odds(*epsilons: Number, mark: Number | None = None, path: str | Path | None 
         raise InputError("Give at least one epsilon.")
     losses = sorted(float(Pure(epsilon).eps) for epsilon in epsilons)
     figure, axes = _square("What an observer can come to believe", "belief before", "belief after")
-    axes.plot([0, 1], [0, 1], color=_GREY, linewidth=1.4, linestyle=(0, (4, 3)))
+    axes.plot([0, 1], [0, 1], color=GREY, linewidth=1.4, linestyle=(0, (4, 3)))
     priors = _rates()
     for loss, colour in reversed(list(zip(losses, _colours(), strict=False))):
         low, high = np.array([_shifted(float(prior), loss) for prior in priors]).T
@@ -217,19 +217,19 @@ def _name(guarantee: Guarantee) -> str:
 
 def _square(title: str, across: str, up: str) -> tuple[Any, Any]:
     """A figure with axes for two probabilities."""
-    figure_class = _matplotlib()
+    figure_class = matplotlib_figure()
     from matplotlib.ticker import MultipleLocator, PercentFormatter
 
     figure = figure_class(figsize=(6.2, 6.2), layout="constrained")
     axes = figure.add_subplot()
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
-    axes.set_title(title, loc="left", fontsize=13, color=_INK)
+    axes.set_title(title, loc="left", fontsize=13, color=INK)
     axes.set_xlabel(across, fontsize=12)
     axes.set_ylabel(up, fontsize=12)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(MultipleLocator(0.2))
         axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
-    axes.tick_params(labelsize=11, colors=_INK)
+    axes.tick_params(labelsize=11, colors=INK)
     axes.grid(color="#e4e4e4", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -245,7 +245,7 @@ def _write(axes: Any, text: str, at: tuple[float, float], shift: tuple[float, fl
 
 def _name_corners(axes: Any, corners: Sequence[float], names: Sequence[str]) -> None:
     """Write each name into the bend of its line, moved apart where they would overlap."""
-    heights = _apart(sorted(corners))[::-1]
+    heights = apart(sorted(corners))[::-1]
     for corner, name, height, colour in zip(corners, names, heights, _colours(), strict=False):
         _write(axes, name, (corner, height), (9, 9), color=colour, ha="left")
 
@@ -271,7 +271,7 @@ def _name_bands(axes: Any, losses: Sequence[float]) -> None:
 def _mark(axes: Any, mark: Number, losses: Sequence[float]) -> None:
     """Show what one belief can rise to."""
     prior = float(_probability(mark, "mark"))
-    axes.axvline(prior, color=_GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    axes.axvline(prior, color=GREY, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     for loss, colour in zip(losses, _colours(), strict=False):
         high = _shifted(prior, loss)[1]
         axes.plot([prior], [high], "o", color=colour, markersize=6, zorder=4)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.mechanisms.exponential import Exponential
-from noisette.mechanisms.nearest import NearestPlace
-from noisette.plot.error import _GREY, _INK, _matplotlib
+from noisette.mechanisms.nearest_place import NearestPlace
 from noisette.plot.save import saved
+from noisette.plot.style import GREY, INK, matplotlib_figure
 
 __all__ = ["good", "laws", "nearest", "town"]
 
@@ -76,7 +76,7 @@ def nearest(m: NearestPlace, people: Any, path: str | Path | None = None) -> Any
     >>> type(nearest(m, [(0, 0), (1, 2), (5, 4)])).__name__
     'Figure'
     """
-    figure = _matplotlib()(figsize=(11.5, 3), layout="constrained")
+    figure = matplotlib_figure()(figsize=(11.5, 3), layout="constrained")
     from matplotlib.colors import LogNorm
 
     panels = figure.subplots(1, 3, sharey=True)
@@ -87,7 +87,7 @@ def nearest(m: NearestPlace, people: Any, path: str | Path | None = None) -> Any
     for axes, law, name, share in zip(panels[1:], both, ("score: ranks", "score: minus distance"), shares, strict=True):
         image = _map(axes, m, law, f"{name}, {100 * share:.1f} % good", cmap="YlGnBu", norm=norm)
     bar = figure.colorbar(image, ax=panels[2], extend="min", shrink=0.8)
-    bar.set_label(f"P(point), ε = {float(m.guarantee(1).eps):g}", color=_INK)
+    bar.set_label(f"P(point), ε = {float(m.guarantee(1).eps):g}", color=INK)
     return saved(figure, path)
 
 
@@ -100,8 +100,8 @@ def _map(axes: Any, m: NearestPlace, values: Floats, title: str, **colours: Any)
     extent = (left - 0.5, right + 0.5, low - 0.5, high + 0.5)
     image = axes.imshow(values, origin="lower", extent=extent, interpolation="nearest", **colours)
     axes.plot(*m.place, "o", markersize=9, markerfacecolor="none", markeredgecolor="#D55E00", markeredgewidth=2)
-    axes.set_title(title, loc="left", fontsize=12, color=_INK)
-    axes.tick_params(labelsize=10, colors=_INK)
+    axes.set_title(title, loc="left", fontsize=12, color=INK)
+    axes.tick_params(labelsize=10, colors=INK)
     for spine in axes.spines.values():
-        spine.set_color(_GREY)
+        spine.set_color(GREY)
     return image

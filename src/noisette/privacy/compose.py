@@ -1,18 +1,17 @@
 """delta(epsilon) and epsilon(delta) of many losses together, never below the truth.
 
-1. Each loss is put on multiples of a step h: the mass between two of them goes to both ends, such that its weight
-   under P and under Q stays ("connect the dots": Doroshenko-Ghazi-Kamath-Kumar-Manurangsi 2022). That makes the pair
-   easier to tell apart, so every bound from it holds, and it is exact at the multiples.
+1. Each loss is put on multiples of a step h, so that the pair is easier to tell apart if anything: lattice.py.
 2. The masses are tilted by e^(λL), λ the saddle point for the epsilon in question, so that the sum of losses has its
    mean there; then one FFT gives the composed masses with full relative precision, be delta 1e-3 or 1e-300. Its window
-   is short: what lies above is added by Chernoff's bound, what lies below can only be counted on top.
+   is short: what lies above is added by Chernoff's bound, what lies below can only be counted on top: tilted.py and
+   curve.py.
 3. h is chosen so that what step 1 can have added, about n (λ+1) h²/8 in epsilon for n losses off the lattice, is below
    a relative 1e-7, or more where that would take too many points. λ and the window are found on a rough lattice first;
-   where it has little mass, the fine one skips multiples.
+   where it has little mass, the fine one skips multiples: parts.py and direction.py.
 4. A direction is left out where Chernoff's bound shows that the other one is the worse.
 
 Why all this holds: docs/proofs/composition.md.
-Vocabulary: `parts` {loss: count} · `K(λ)` = ln E e^(λ sum of losses) · `h` step · `p` masses on the lattice.
+Vocabulary: `parts` {loss: count} · `K(λ)` = ln E e^(λ sum of losses) · `h` step.
 """
 
 import math

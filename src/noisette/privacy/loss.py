@@ -19,7 +19,7 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
+__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Ranged", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -132,6 +132,15 @@ class Response(_Plain):
     def pure(self) -> Fraction | None:
         """Epsilon, without a delta."""
         return None if self.delta else self.epsilon
+
+
+@dataclass(frozen=True)
+class Ranged(Response):
+    """What dominates epsilon-DP, with the rho of losses that lie within a range of epsilon.   [Cesar-Rogers 2021]"""
+
+    def rho(self) -> Fraction | None:
+        """epsilon^2/8."""
+        return self.epsilon**2 / 8
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 import pyarrow
 
+from noisette.apply.progress import bar
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
@@ -186,7 +187,7 @@ class BestOffer(Told):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Run as many times as ever, and keep the best of the first K."""
-        once = _Once(source)
+        once, told = _Once(source), bar(self.always, what="runs")
         runs = 0
 
         def run(rng: Random) -> tuple[float, tuple[int, Any]]:
@@ -195,6 +196,8 @@ class BestOffer(Told):
             which = rng.below(len(self.offers))
             offer = self.offers[which][1]
             drawn = offer.draw(once, schema, secret, rng)
+            if runs <= self.always:  # more there are once in a thousand million times
+                told(runs)
             return _score(offer.answers(drawn)[0], self.by), (which, drawn)
 
         _, (which, drawn) = self.mechanism(run, rng)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.nearest import NearestPlace, NearestRadius
+from noisette.mechanisms.nearest_place import NearestPlace
+from noisette.mechanisms.nearest_radius import NearestRadius
 from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.expected import SIZES, Expected

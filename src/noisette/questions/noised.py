@@ -2,31 +2,44 @@
 
 `Smooth` and `InverseSensitivity` promise something for a record that comes or goes, and for k of them what holds for
 groups; `records` says how many one unit can change.
+
+How wide smooth noise is tells of the table, and the noise of the worst table is far wider than that of a usual one. But
+a record changes its width by a factor of at most e^beta, so a fifth of the promise pays for the logarithm of the width
+with noise, and the error bar is made for the largest width that this leaves likely. Half of the misses are for the
+width, half for the noise itself.
+
+Vocabulary: `bar` the noise of the width · `size` that logarithm, in steps.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, get_args
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.random import Random
+from noisette.mechanisms import Geometric
 from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth import Smooth
 from noisette.mechanisms.smooth_statistic import Statistic
-from noisette.privacy import Approx, Promise
+from noisette.privacy import Approx, Guarantee, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expected import Expected
-from noisette.questions.records import OfRecords
+from noisette.questions.records import OfRecords, for_units, plain, recorded_for_records
 from noisette.releases import Column
 
-__all__ = ["USUAL", "By", "Noised", "Noisy", "bell", "checked", "of_another", "smooth"]
+__all__ = ["USUAL", "By", "Noised", "Noisy", "bar_of", "bell", "but_for_the_bar", "checked", "of_another", "smooth"]
 
 USUAL = 1_000
 """Rows of the made-up table that is taken for a usual one."""
+
+_BAR = Fraction(1, 5)  # of the promise for the error bar
+_TOLD = "a fifth of the cost is for an error bar that fits this table"
 
 By: TypeAlias = Literal["smooth", "inverse"]
 Noisy: TypeAlias = Smooth | InverseSensitivity
@@ -45,6 +58,25 @@ def smooth(spend: Promise, reach: Sensitivity, statistic: Statistic, like: Any) 
     if isinstance(spend, Approx):
         made.append(Smooth.calibrated(spend, reach, statistic=statistic, noise="student"))
     return min(made, key=lambda m: m.half_width(like))
+
+
+def but_for_the_bar(spend: Promise) -> Promise:
+    """What the error bar leaves of a promise, with all of delta."""
+    return Approx(spend.eps * (1 - _BAR), spend.delta0) if isinstance(spend, Approx) else plain(spend, 1 - _BAR)
+
+
+def bar_of(spend: Promise, reach: Sensitivity, mechanism: Noisy) -> Geometric | None:
+    """The noise of the width of smooth noise."""
+    if not isinstance(mechanism, Smooth):
+        return None
+    part = Pure(spend.eps * _BAR) if isinstance(spend, Approx) else plain(spend, _BAR)
+    return Geometric.calibrated(part, _moved(mechanism, reach))
+
+
+def _moved(mechanism: Smooth, reach: Sensitivity) -> Sensitivity:
+    """How far one unit can move the size of the noise."""
+    steps = int(reach.l1) * mechanism.size_change
+    return Sensitivity(steps, steps**2, steps, 1, neighbours=reach.neighbours)
 
 
 def of_another(mechanism: Noisy, statistic: Statistic) -> Noisy:
@@ -67,21 +99,62 @@ def bell(low: int, high: int, rows: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class Noised(OfRecords):
-    """A number with noise, called `name`; `worst` is its error on the worst table, if known, and it lies in `ends`."""
+    """A number with noise, called `name`, in `step`s, between `ends`; where there is a `bar`, with the noise's size.
+
+    `worst` is its error on the worst table, if that is known.
+    """
 
     mechanism: Noisy
     name: str
+    step: Fraction
     worst: float | None
     ends: tuple[float, float] | None
+    bar: Geometric | None
+
+    @property
+    def _smooth(self) -> Smooth:
+        """The mechanism, where there is a bar."""
+        return cast(Smooth, self.mechanism)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the number and the size of its noise promise together."""
+        made: Guarantee = self.mechanism.guarantee(self.reach)
+        return for_units(
+            made if self.bar is None else made + self.bar.guarantee(_moved(self._smooth, self.reach)), self.neighbours
+        )
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanisms with what they are applied to."""
+        answer = recorded_for_records(self.mechanism, self.reach)
+        return (
+            [answer] if self.bar is None else [answer, recorded_for_records(self.bar, _moved(self._smooth, self.reach))]
+        )
+
+    def drawn(self, value: pyarrow.Array, records: Any, rng: Random) -> pyarrow.Table:
+        """The number that was drawn, and the size of its noise, with noise."""
+        told = {self.name: value}
+        if self.bar is not None:
+            told["size"] = pyarrow.array([int(self.bar(self._smooth.size(records), rng))])
+        return pyarrow.table(told)
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
-        """The number and its error bar, which is not drawn: another level is free."""
-        values = drawn.column(self.name).combine_chunks()
-        if self.worst is None or self.ends is None:
+        """The number and its error bar: another level is free."""
+        values, half = drawn.column(self.name).combine_chunks(), self._half(drawn)
+        if half is None or self.ends is None:
             return [(Column(self.name, values),)]
         value = values.to_numpy(zero_copy_only=False).astype(float)
-        low, high = (np.clip(value + move, *self.ends) for move in (-self.worst, self.worst))
+        low, high = (np.clip(value + move, *self.ends) for move in (-half, half))
         return [(Column(self.name, values, low, high),)]
+
+    def _half(self, drawn: pyarrow.Table) -> float | None:
+        """Half the width of the error bar; each side of the bar's own noise takes half of the misses."""
+        if self.bar is None:
+            return self.worst
+        likely = drawn.column("size")[0].as_py() + int(self.bar.interval(self.level))
+        size = min(self._smooth.largest_size, likely)
+        return float(self.step) * self._smooth.half_width_of(size, (1 + self.level) / 2)
 
     @property
     def by(self) -> By:
@@ -94,6 +167,7 @@ class Noised(OfRecords):
         """The noise and what it rests on."""
         m = self.mechanism
         noise = f"{m.noise.title()} noise of smooth sensitivity" if isinstance(m, Smooth) else "inverse sensitivity"
+        notes = notes if self.bar is None else (*notes, _TOLD)
         return [(Expected(self.name, noise, sensitivity, half, {}, ranks, "; ".join([*notes, *self.counted])),)]
 
     def expects_of_rows(

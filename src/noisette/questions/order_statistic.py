@@ -22,7 +22,7 @@ from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
-from noisette.questions.noised import USUAL, By, Noised, Noisy, bell, checked, smooth
+from noisette.questions.noised import USUAL, By, Noised, Noisy, bar_of, bell, but_for_the_bar, checked, smooth
 from noisette.questions.records import changed, plain, prepared_records, read_records
 from noisette.questions.ruler import MOST, Ruler
 
@@ -48,16 +48,19 @@ class OrderStatistic:
         """Noise, or a choice, for the records that one unit can change."""
         by, prepared = checked(self.by), prepared_records(self.column, self.of, schema)
         ruler, reach = Ruler.of(prepared.keys[0], most=MOST), changed(prepared, neighbours)
-        statistic = Near(self.q, *ruler.bounds)
-        mechanism: Noisy
-        if by == "smooth":
-            mechanism = smooth(plain(spend), reach, statistic, bell(*ruler.bounds, USUAL))
-        else:
-            mechanism = InverseSensitivity.calibrated(plain(spend), reach, statistic=statistic)
-        worst = float(ruler.size) * mechanism.interval(level) if by == "smooth" else None
+        statistic, promise = Near(self.q, *ruler.bounds), plain(spend)
         low, high = (float(end * ruler.grid) for end in ruler.bounds)
         ends = (low, high) if ruler.kind.number else None
-        return OrderStatisticOffer(prepared, mechanism, reach, level, neighbours, "value", worst, ends, ruler)
+        mechanism: Noisy
+        if by == "smooth":
+            most = promise if ends is None else but_for_the_bar(promise)
+            mechanism = smooth(most, reach, statistic, bell(*ruler.bounds, USUAL))
+        else:
+            mechanism = InverseSensitivity.calibrated(promise, reach, statistic=statistic)
+        worst = float(ruler.size) * mechanism.interval(level) if by == "smooth" else None
+        bar = None if ends is None else bar_of(promise, reach, mechanism)
+        told = "value", ruler.size, worst, ends, bar
+        return OrderStatisticOffer(prepared, mechanism, reach, level, neighbours, *told, ruler)
 
 
 class Near(Order):
@@ -112,7 +115,7 @@ class OrderStatisticOffer(Noised):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Read the values and draw."""
-        steps = self.mechanism(read_records(self.prepared, self.ruler, source, schema, secret), rng)
-        kind = self.ruler.kind.type
+        records = read_records(self.prepared, self.ruler, source, schema, secret)
+        steps, kind = self.mechanism(records, rng), self.ruler.kind.type
         found = int(steps * self.ruler.grid) if kind == "integer" else self.ruler.value(steps)
-        return pyarrow.table({self.name: pyarrow.array([found], ARROW[kind])})
+        return self.drawn(pyarrow.array([found], ARROW[kind]), records, rng)

@@ -10,6 +10,7 @@ others.   [Nissim-Raskhodnikova-Smith 2007; Zhang-Cormode-Procopiuc-Srivastava-X
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from noisette.query.kind import Kind, Value
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
-from noisette.questions.noised import By, Noised, Noisy, checked, of_another, smooth
+from noisette.questions.noised import By, Noised, Noisy, bar_of, but_for_the_bar, checked, of_another, smooth
 from noisette.questions.records import changed, grouped, plain
 
 __all__ = ["Triangles"]
@@ -60,7 +61,8 @@ class Triangles:
         rungs = statistic.furthest if isinstance(mechanism, InverseSensitivity) else 1
         worst = min(mechanism.interval(level) * rungs, float(statistic.span[1]))
         ends = 0.0, float(statistic.span[1])
-        return TrianglesOffer(prepared, mechanism, reach, level, neighbours, "triangles", worst, ends, vertices)
+        told = "triangles", Fraction(1), worst, ends, bar_of(plain(spend), reach, mechanism)
+        return TrianglesOffer(prepared, mechanism, reach, level, neighbours, *told, vertices)
 
 
 def _declared(prepared: Prepared) -> tuple[Prepared, tuple[Value, ...]]:
@@ -91,7 +93,7 @@ def _mechanism(by: By | None, spend: Promise, reach: Sensitivity, statistic: Cou
     few, made = _few(statistic), list[Noisy]()
     ring = _ring(few.nodes)
     if by is None or checked(by) == "smooth":
-        made.append(smooth(spend, reach, few, ring))
+        made.append(smooth(but_for_the_bar(spend), reach, few, ring))
     if by is None or by == "inverse":
         made.append(InverseSensitivity.calibrated(spend, reach, statistic=few))
     return of_another(min(made, key=lambda m: m.half_width(ring)), statistic)
@@ -137,7 +139,8 @@ class TrianglesOffer(Noised):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Find the edges and draw."""
-        return pyarrow.table({self.name: [self.mechanism(self._edges(source, schema, secret), rng)]})
+        edges = self._edges(source, schema, secret)
+        return self.drawn(pyarrow.array([self.mechanism(edges, rng)]), edges, rng)
 
     def _edges(self, source: Source, schema: Schema, secret: bytes) -> Any:
         """The edges as pairs of numbers."""

@@ -6,7 +6,6 @@ records that come and go `records` says how many one unit can change.
 """
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow
@@ -20,7 +19,7 @@ from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
-from noisette.questions.noised import USUAL, Noised, bell, smooth
+from noisette.questions.noised import USUAL, Noised, bar_of, bell, but_for_the_bar, smooth
 from noisette.questions.records import changed, plain, prepared_records, read_records
 from noisette.questions.ruler import Ruler
 
@@ -52,18 +51,18 @@ class TrimmedMean:
         low, high = ruler.bounds
         statistic = Trimmed(0, high - low, trim=trim, parts=max(1, _STEPS // (high - low)))
         reach = changed(prepared, neighbours)
-        mechanism = smooth(plain(spend), reach, statistic, bell(0, high - low, USUAL))
-        step = ruler.grid / statistic.parts
+        mechanism = smooth(but_for_the_bar(plain(spend)), reach, statistic, bell(0, high - low, USUAL))
+        step, bar = ruler.grid / statistic.parts, bar_of(plain(spend), reach, mechanism)
         worst, ends = float(step) * mechanism.interval(level), (float(low * ruler.grid), float(high * ruler.grid))
-        return TrimmedMeanOffer(prepared, mechanism, reach, level, neighbours, "trimmed_mean", worst, ends, ruler, step)
+        told = "trimmed_mean", step, worst, ends, bar
+        return TrimmedMeanOffer(prepared, mechanism, reach, level, neighbours, *told, ruler)
 
 
 @dataclass(frozen=True)
 class TrimmedMeanOffer(Noised):
-    """A trimmed mean with noise, in `step`s above the lower bound."""
+    """A trimmed mean with noise, in steps above the lower bound."""
 
     ruler: Ruler
-    step: Fraction
 
     @property
     def _statistic(self) -> Trimmed:
@@ -94,4 +93,5 @@ class TrimmedMeanOffer(Noised):
         """Read the values and draw."""
         low, high = self.ruler.bounds
         steps = np.clip(read_records(self.prepared, self.ruler, source, schema, secret), low, high) - low
-        return pyarrow.table({self.name: [float(low * self.ruler.grid + self.mechanism(steps, rng) * self.step)]})
+        mean = float(low * self.ruler.grid + self.mechanism(steps, rng) * self.step)
+        return self.drawn(pyarrow.array([mean]), steps, rng)

@@ -1,7 +1,8 @@
 """The gallery: a page for every mechanism, written from its code: `python -m noisette.report.gallery docs/gallery`.
 
-A module's docstring states the law and the theorem; its paragraphs `When:` and `Textbook:` say when to use it and where
-it is taught. The class has the runnable example, `examples` the figures and the picture.
+A module's docstring states the law and the theorem, or that of the class it inherits them from; its paragraphs `When:`
+and `Textbook:` say when to use it and where it is taught. The class has the runnable example, `examples` the figures
+and the picture.
 """
 
 import inspect
@@ -68,7 +69,8 @@ def _slug(kind: type) -> str:
 
 
 def _card(kind: type) -> Card:
-    text = inspect.getdoc(sys.modules[kind.__module__]) or ""
+    told_by = (inspect.getdoc(sys.modules[base.__module__]) or "" for base in kind.__mro__)
+    text = next((text for text in told_by if "\nWhen:" in text), "")
     title, _, rest = text.partition("\n")
     told = {"When": "", "Textbook": ""}
     theorem = []

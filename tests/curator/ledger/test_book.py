@@ -11,7 +11,7 @@ from tests.curator.ledger.tools import RELATION, counted
 import noisette as nz
 from noisette.curator.ledger import Memory, open_ledger
 from noisette.curator.ledger.account import Account
-from noisette.curator.ledger.entry import charge_body, checked, covers
+from noisette.curator.ledger.entry import Entry, charge_body, checked, covers
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.privacy import ZCDP, Approx, Filter, Neighbours, Pure
 
@@ -374,7 +374,7 @@ def test_a_pair_that_is_too_small_is_found(tmp_path):
         "sensitivity": {"l0": 1, "l1": "1", "l2_squared": "1", "linf": "1"},
     }
     reach = nz.privacy.sensitivity.Sensitivity(1, 1, 1, 1, neighbours=RELATION)
-    body = charge_body("q", mechanism.guarantee(reach).under(RELATION), [part], None, None) | {"number": 2}
+    body = charge_body(Entry(2, "q", mechanism.guarantee(reach).under(RELATION), (part,))) | {"number": 2}
     assert covers(body, checked(body))
     for name in ("plain", "aside"):
         smaller = body["charge"] | {name: str(Fraction(body["charge"][name]) * Fraction(9, 10))}

@@ -43,7 +43,7 @@ def refused(budget, *costs):
         (
             Approx(2, "1e-6"),
             [Approx("0.1", "1e-9"), Approx("0.1", "1e-6")],
-            "has δ = 4.99e-7 left for what needs one, such as unknown keys, and this question needs δ = 1e-6: spend a smaller delta",
+            "has δ = 4.99e-7 left for what needs one, such as unknown keys, and this question needs δ = 1e-6: spend a",
         ),
         (ZCDP(1), [ZCDP("0.9"), Pure(1)], "has ρ = 0.1 left and this question costs ε = 1, which is ρ = 0.5:"),
         (ZCDP(1), [ZCDP("0.9"), ZCDP("0.2")], "has ρ = 0.1 left and this question costs ρ = 0.2:"),

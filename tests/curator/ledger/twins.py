@@ -1,11 +1,12 @@
 """Broken twins of the ledger, which the tests must catch."""
 
 import time
+from dataclasses import replace
 
 from noisette.curator.ledger import book as books
 from noisette.curator.ledger import open_ledger
 from noisette.curator.ledger.book import Book
-from noisette.curator.ledger.entry import Entry, charge_body
+from noisette.curator.ledger.entry import charge_body
 from noisette.curator.ledger.sqlite import SQLite
 from noisette.curator.ledger.writing import append, locked, now
 
@@ -13,14 +14,13 @@ from noisette.curator.ledger.writing import append, locked, now
 class Outside(Book):
     """Decides outside the transaction that writes."""
 
-    def charge(self, question, guarantee, parts, *, analyst=None, key=None):
-        draft = charge_body(question, guarantee, parts, analyst, key)
-        self._standing(analyst).after(guarantee, analyst)
+    def _charged(self, draft):
+        self._standing(draft.analyst).after(draft.guarantee, draft.analyst)
         time.sleep(0.001)
         with self._store.transaction(write=True):
-            head, standing = locked(self._store, analyst)
-            written = append(self._store, head, standing, draft, now())
-        return Entry(written["number"], question, guarantee, tuple(parts), analyst, key)
+            head, standing = locked(self._store, draft.analyst)
+            written = append(self._store, head, standing, charge_body(draft), now())
+        return replace(draft, number=written["number"])
 
 
 class Late(SQLite):

@@ -7,8 +7,8 @@ survives crashes, is shared by any number of processes and shows where it was ta
 from noisette.curator.ledger.book import Book
 from noisette.curator.ledger.chain import Head
 from noisette.curator.ledger.entry import Entry
+from noisette.curator.ledger.ledger import Ledger
 from noisette.curator.ledger.memory import Memory
 from noisette.curator.ledger.opening import accept, open_ledger, rebind
-from noisette.curator.ledger.protocol import Ledger
 
 __all__ = ["Book", "Entry", "Head", "Ledger", "Memory", "accept", "open_ledger", "rebind"]

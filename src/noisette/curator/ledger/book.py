@@ -7,20 +7,21 @@ on disk, so nothing was handed out before. A crash in between leaves a charge wi
 same key is then safe, since nobody has seen the first draw.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 from noisette.curator.ledger.chain import Head, parsed
 from noisette.curator.ledger.entry import Entry, answer_body, charge_body, checked, covers, entry_of, name, said, same
-from noisette.curator.ledger.standing import ALL, Share, Standing, act_body, said_shares
+from noisette.curator.ledger.ledger import Ledger
+from noisette.curator.ledger.standing import Standing, act_body, said_shares
 from noisette.curator.ledger.store import Store
-from noisette.curator.ledger.tight import tight
 from noisette.curator.ledger.writing import append, locked, now, standing_of, verified
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, whole
+from noisette.exact.number import whole
 from noisette.laws.law import smallest
-from noisette.privacy import Guarantee, Promise
+from noisette.privacy import Promise
 
 __all__ = ["Book"]
 
@@ -29,7 +30,7 @@ def _nothing(step: str) -> None:
     """What happens at each step: nothing, but tests may stop here."""
 
 
-class Book:
+class Book(Ledger):
     """A ledger in a database; `open_ledger` makes one. Any number of threads and processes may use it at once."""
 
     def __init__(self, store: Store, *, clock: Callable[[], str] = now, step: Callable[[str], None] = _nothing) -> None:
@@ -37,28 +38,7 @@ class Book:
         self._read: list[Entry] = []
         self._upto, self._reading = 0, Lock()
 
-    # What is spent
-
-    @property
-    def budget(self) -> Promise:
-        """What may be spent in all."""
-        return self._standing().accounts[ALL].budget
-
-    @property
-    def spent(self) -> Promise:
-        """What is spent."""
-        return self._standing().accounts[ALL].filter.spent
-
-    @property
-    def left(self) -> Promise:
-        """What is left."""
-        return self._standing().accounts[ALL].filter.left
-
-    @property
-    def shares(self) -> dict[str, Share]:
-        """The share of each analyst who has one: in all, spent, left."""
-        with self._store.transaction(write=False):
-            return standing_of(self._store, self._store.head()[1], everyone=True).shares
+    # What was written
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -76,44 +56,23 @@ class Book:
         with self._store.transaction(write=False):
             return [parsed(row) for row in self._store.rows()]
 
-    def tight(self, delta: Number) -> float:
-        """The epsilon of all charges together at a delta, had they been settled in advance."""
-        return tight((entry.guarantee for entry in self.entries), delta)
-
-    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
-        """Whether a charge would be accepted now, so many times."""
-        return self._standing(analyst).allows(guarantee, analyst, times)
-
     # Charges and answers
 
-    def charge(
-        self,
-        question: str,
-        guarantee: Guarantee,
-        parts: Sequence[Mapping[str, Any]],
-        *,
-        analyst: str | None = None,
-        key: str | None = None,
-    ) -> Entry:
-        """Write a charge to disk, or raise BudgetError and write nothing.
-
-        The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
-        repeated; with anything else it is an error. Who charges with a key hands out nothing but what `keep` returned:
-        only then may the same charge be drawn for again.
-        """
-        draft = charge_body(question, guarantee, parts, analyst, key)
+    def _charged(self, draft: Entry) -> Entry:
+        """The entry once it is on disk."""
+        body = charge_body(draft)
         with self._store.transaction(write=True):
-            head, standing = locked(self._store, analyst)
+            head, standing = locked(self._store, draft.analyst)
             self._step("begun")
-            old = None if key is None else self._store.found(key)
+            old = None if draft.key is None else self._store.found(draft.key)
             if old is not None:
-                return _repeated(parsed(old), draft)
-            standing.after(guarantee, analyst)
+                return _repeated(parsed(old), body)
+            standing.after(draft.guarantee, draft.analyst)
             self._step("decided")
-            written = append(self._store, head, standing, draft, self._clock())
+            written = append(self._store, head, standing, body, self._clock())
             self._step("written")
         self._step("committed")
-        return Entry(written["number"], question, guarantee, tuple(parts), analyst, key, written["time"])
+        return replace(draft, number=written["number"], time=written["time"])
 
     def answer(self, key: str) -> bytes | None:
         """The answer that was kept under a key, if there is one."""
@@ -201,9 +160,9 @@ class Book:
         """Let go of the database; the next call opens it again."""
         self._store.close()
 
-    def _standing(self, analyst: str | None = None) -> Standing:
+    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
         with self._store.transaction(write=False):
-            return standing_of(self._store, self._store.head()[1], analyst)
+            return standing_of(self._store, self._store.head()[1], analyst, everyone=everyone)
 
 
 def _place(key: str, number: int) -> str:

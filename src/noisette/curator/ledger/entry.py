@@ -15,7 +15,7 @@ is found like one who edits an entry.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -86,24 +86,18 @@ def name(text: str | None, what: str) -> str | None:
     return text
 
 
-def charge_body(
-    question: str,
-    guarantee: Guarantee,
-    parts: Sequence[Mapping[str, Any]],
-    analyst: str | None,
-    key: str | None,
-) -> dict[str, Any]:
+def charge_body(entry: Entry) -> dict[str, Any]:
     """A charge but for its number and time."""
     return {
         "format": FORMAT,
         "kind": "charge",
-        "analyst": name(analyst, "analyst"),
-        "key": name(key, "key"),
-        "question": question,
-        "neighbours": None if guarantee.neighbours is None else str(guarantee.neighbours),
-        "guarantee": stated(guarantee),
-        "mechanisms": [dict(part) for part in parts],
-        "charge": written(charge_of(guarantee)),
+        "analyst": name(entry.analyst, "analyst"),
+        "key": name(entry.key, "key"),
+        "question": entry.question,
+        "neighbours": None if entry.guarantee.neighbours is None else str(entry.guarantee.neighbours),
+        "guarantee": stated(entry.guarantee),
+        "mechanisms": [dict(part) for part in entry.parts],
+        "charge": written(charge_of(entry.guarantee)),
     }
 
 

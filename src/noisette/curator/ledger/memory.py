@@ -1,21 +1,20 @@
 """A ledger that lives as long as the process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from threading import Lock
-from typing import Any
 
 from noisette.curator.ledger.account import Account
 from noisette.curator.ledger.entry import Entry
-from noisette.curator.ledger.standing import ALL, Share, Standing
-from noisette.curator.ledger.tight import tight
+from noisette.curator.ledger.ledger import Ledger
+from noisette.curator.ledger.standing import ALL, Standing
 from noisette.errors import InputError
-from noisette.exact.number import Number
-from noisette.privacy import Guarantee, Promise
+from noisette.privacy import Promise
 
 __all__ = ["Memory"]
 
 
-class Memory:
+class Memory(Ledger):
     """A ledger that lives as long as the process; a filter keeps it within the budget, whatever analysts choose.
 
     >>> from noisette.privacy import Pure
@@ -26,59 +25,30 @@ class Memory:
 
     def __init__(self, budget: Promise, *, shares: Mapping[str, Promise] | None = None) -> None:
         accounts = {ALL: budget, **(shares or {})}
-        self._standing = Standing({who: Account.of(b) for who, b in accounts.items()}, shares is not None)
+        self._where = Standing({who: Account.of(b) for who, b in accounts.items()}, shares is not None)
         self._entries: list[Entry] = []
         self._keys: dict[str, Entry] = {}
         self._lock = Lock()
-        self.budget = budget
-
-    @property
-    def spent(self) -> Promise:
-        """What is spent."""
-        return self._standing.accounts[ALL].filter.spent
-
-    @property
-    def left(self) -> Promise:
-        """What is left."""
-        return self._standing.accounts[ALL].filter.left
-
-    @property
-    def shares(self) -> dict[str, Share]:
-        """The share of each analyst who has one: in all, spent, left."""
-        return self._standing.shares
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, in order."""
         return tuple(self._entries)
 
-    def tight(self, delta: Number) -> float:
-        """The epsilon of all charges together at a delta, had they been settled in advance."""
-        return tight((entry.guarantee for entry in self.entries), delta)
-
-    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
-        """Whether a charge would be accepted now, so many times."""
-        return self._standing.allows(guarantee, analyst, times)
-
-    def charge(
-        self,
-        question: str,
-        guarantee: Guarantee,
-        parts: Sequence[Mapping[str, Any]],
-        *,
-        analyst: str | None = None,
-        key: str | None = None,
-    ) -> Entry:
-        """Write a charge, or raise BudgetError and write nothing; a key that was charged is not charged again."""
+    def _charged(self, draft: Entry) -> Entry:
         with self._lock:
-            entry = Entry(len(self._entries) + 1, question, guarantee, tuple(parts), analyst, key)
+            key = draft.key
             if key is not None and key in self._keys:
-                return _same(self._keys[key], entry)
-            self._standing.accounts.update(self._standing.after(guarantee, analyst))
+                return _same(self._keys[key], draft)
+            self._where.accounts.update(self._where.after(draft.guarantee, draft.analyst))
+            entry = replace(draft, number=len(self._entries) + 1)
             self._entries.append(entry)
             if key is not None:
                 self._keys[key] = entry
             return entry
+
+    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        return self._where
 
 
 def _same(old: Entry, new: Entry) -> Entry:
