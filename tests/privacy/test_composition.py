@@ -429,3 +429,24 @@ def test_a_million_laplace_releases_by_the_central_limit():
 def test_noise_far_below_one_tells_the_loss_of_its_only_likely_output(inverse):
     sigma = Fraction(1, inverse)
     never_below_and_near(nz.Gaussian(sigma, grid=1).guarantee(1).epsilon(1e-6), inverse**2 / 2 - 2e-6, 1e-3)
+
+
+def test_sampled_losses_at_a_tiny_delta_have_an_epsilon():
+    """Between two regimes of the tilt no lattice holds both: then Chernoff's bound, no more than by whole orders."""
+    q, sigma, count = 0.01, 2, 200
+    rates = nz.privacy.sampling.poisson(nz.Gaussian(sigma).guarantee(1), "1/100") * count
+
+    def by_orders(delta):
+        """The best of whole orders.   [Mironov-Talwar-Zhang 2019; Canonne-Kamath-Steinke 2020]"""
+        found = []
+        for a in range(2, 45):
+            terms = [
+                math.comb(a, k) * (1 - q) ** (a - k) * q**k * math.exp((k * k - k) / (2 * sigma**2)) for k in range(a)
+            ]
+            renyi = math.log(math.fsum(terms) + q**a * math.exp((a * a - a) / (2 * sigma**2))) / (a - 1)
+            found.append(count * renyi + (-math.log(delta) - math.log(a)) / (a - 1) + math.log1p(-1 / a))
+        return min(found)
+
+    found = [rates.epsilon(delta) for delta in ("1e-12", "1e-18", "1e-24")]
+    assert found == sorted(found)
+    assert found[2] <= by_orders(1e-24)

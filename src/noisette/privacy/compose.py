@@ -49,7 +49,7 @@ def composed_epsilon(parts: Parts, delta: float) -> float:
     worst = 0.0
     for direction in sorted(found, key=lambda d: -d.moments[1]):
         if not worst or direction.bound(worst) > delta:
-            worst = max(worst, direction.curve().epsilon(delta))
+            worst = max(worst, direction.epsilon(delta))
     return worst
 
 

@@ -21,8 +21,10 @@ class Curve:
     def __init__(
         self, losses: Floats, masses: Floats, tilt: float, centre: float, height: float, certain: float
     ) -> None:
-        self.centre, self.height, self.certain = centre, height, certain
         first = int(np.searchsorted(losses, centre - _FLOAT_REACH / (tilt + 1)))  # below, sums would leave the floats
+        if first == len(losses):  # the lattice is too coarse for so small a delta: nothing is known
+            first, centre, masses, certain = first - 1, float(losses[-1]), np.zeros_like(masses), 1.0
+        self.centre, self.height, self.certain = centre, height, certain
         self.losses = losses[first:]
         over = self.losses - centre
         terms = masses[first:] * _exps(over, -tilt)

@@ -24,6 +24,7 @@ _OFFSETS = (-8.0, -6.0, -4.5, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.5, 6.0, 8.
 _FLATTER = 5.0  # a tilt may make the FFT's noise e^5 times as large beside delta
 _LEAST = 5e-324  # what underflows is above zero still
 _LONGEST = 1 << 21  # points of one loss
+_FURTHEST = 1e6  # an epsilon beyond it says nothing
 
 
 class Window(NamedTuple):
@@ -61,6 +62,22 @@ class Direction:
             return 1.0
         log = self.rough.log_moment(tilt) - tilt * epsilon - tilt * math.log1p(1 / tilt) - math.log1p(tilt)
         return min(1.0, self.rough.certain + math.exp(min(0.0, log)) * _rounding(sum(self.parts.values())) + _LEAST)
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε with delta(ε) <= delta; by Chernoff's bound where losses are too far apart for one lattice."""
+        found = self.curve().epsilon(delta)
+        return found if found < math.inf else self._bounded_epsilon(delta)
+
+    def _bounded_epsilon(self, delta: float) -> float:
+        low, high = 0.0, 1.0
+        while self.bound(high) > delta:
+            low, high = high, 2 * high
+            if high > _FURTHEST:
+                return math.inf
+        while high - low > 1e-6 * high:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.bound(middle) > delta else (low, middle)
+        return high
 
     @cached_property
     def window(self) -> Window:
