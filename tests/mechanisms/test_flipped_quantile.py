@@ -40,9 +40,9 @@ def scores(values, q, cells, most):
     return [score(cell) for cell in range(cells)]
 
 
-def by_permutations(values, m, rate, most=None):
+def by_permutations(values, m, rate):
     """Ask the cells in every order and take the first whose coin falls the right way."""
-    s = scores(values, m.q, m.cells, blunt(rate) if most is None else most)
+    s = scores(values, m.q, m.cells, blunt(rate))
     return in_any_order([math.exp(-float(rate * (one - min(s)))) for one in s])
 
 
@@ -106,8 +106,8 @@ def test_every_pair_keeps_a_small_epsilon_by_which_several_records_are_blunted(q
     assert 0.5 * m.epsilon <= worst <= m.epsilon * (1 + Fraction(1, 10**12))
 
 
-def worst_loss(m, rate, most=None):
-    laws = {t: by_permutations(t, m, rate, most) for t in tables(4, 5)}
+def worst_loss(m, rate):
+    laws = {t: by_permutations(t, m, rate) for t in tables(4, 5)}
     return max(np.abs(np.log(laws[a] / laws[b])).max() for a in laws for b in neighbours_of(a, ADD_REMOVE, 4))
 
 
@@ -116,8 +116,8 @@ def test_half_the_sensitivity_is_convicted():
     assert worst_loss(m, 2 * rate(m)) > 2.5
 
 
-def test_a_score_that_counts_a_cells_own_records_double_is_convicted():
-    """b of three times the records: another record in a cell then moves its score by more than s."""
+def test_a_score_with_a_b_of_more_than_the_cells_own_records_is_convicted():
+    """With three times as many, another record in a cell moves its score by more than s."""
     m = FlippedQuantile(2, q=HALF, cells=4)
     laws = {}
     for t in tables(4, 5):
@@ -143,6 +143,30 @@ def test_draws_follow_the_law(counts):
     law = list(m.law(counts).values())
     for draws in ([m(counts) for _ in range(1500)], m([counts] * 1500)):
         assert p_value(np.bincount(draws, minlength=6), law) > ALPHA
+
+
+@pytest.mark.parametrize("shift", [0, "3/2", -4])
+@pytest.mark.parametrize("kind", [Quantile, FlippedQuantile])
+def test_exact_weights_are_what_doubles_say_and_the_best_is_one(kind, shift, monkeypatch):
+    """Also where the target lies between two cells with values, so that the best score is above 0."""
+    m = kind("1/5", q="1/3", cells=5, shift=shift)
+
+    def compared(self, near, weight, rng):
+        exact = [[bound / 2**64 for bound in weight(cell)(64)] for cell in range(5)]
+        assert all(lo - 1e-12 <= math.exp(-y) <= hi + 1e-12 for y, (lo, hi) in zip(near, exact, strict=True))
+        assert max(hi for _, hi in exact) >= 1 >= max(lo for lo, _ in exact)
+        return 0
+
+    monkeypatch.setattr(kind, "_drawn", compared)
+    for counts in (
+        [10, 20, 0, 0, 0],
+        [1, 0, 0, 0, 2],
+        [0] * 5,
+        [3, 0, 6, 0, 0],
+        [0, 7, 0, 7, 7],
+        [10**15, 10, 0, 1, 1],
+    ):
+        m(counts)
 
 
 def test_it_errs_less_than_the_exponential_mechanism():

@@ -28,6 +28,7 @@ from noisette.query.expected import Expected
 __all__ = ["LONGEST", "Vote", "mode", "stable"]
 
 _ALL = Fraction(1)
+_USUAL = 0.95
 LONGEST = 200
 """The most bytes that a label may have."""
 
@@ -111,7 +112,8 @@ def mode(labels: tuple[str, ...], default: str | None, terms: Terms) -> Vote:
     """The better of two mechanisms that choose among a public list."""
     kinds = PermuteAndFlip, Exponential
     made = [kind.calibrated(terms.part(_ALL), terms.reach, candidates=len(labels)) for kind in kinds]
-    return Vote(min(made, key=lambda one: one.interval(terms.level)), labels, default, terms)
+    best = min(made, key=lambda one: one.interval(_USUAL))  # at one level for all: what is kept was drawn by it
+    return Vote(best, labels, default, terms)
 
 
 def stable(labels: tuple[str, ...] | None, default: str | None, terms: Terms) -> Vote:

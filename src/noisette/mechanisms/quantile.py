@@ -214,15 +214,13 @@ class RankChoice:
 
     def _released(self, counts: NDArray[np.int64], rng: Random) -> int:
         upto = np.cumsum(counts)
-        n = int(upto[-1])
-        target = self.q * n + self.shift
+        target = self.q * int(upto[-1]) + self.shift
 
         def distance(cell: int) -> Fraction:
             return self._distance(int(upto[cell] - counts[cell]) - target, target - int(upto[cell]))
 
         errors = self._distances(counts, upto, target)
-        # of all distances, taken off to leave the best cell a weight of 1
-        least = min(max(target - n, -target, Fraction(0)), distance(int(np.argmin(errors))))
+        least = min(distance(cell) for cell in _nearest(errors, counts, upto))  # the best cell has a weight of 1
         near = (errors - errors.min()) * float(_rate(self, _BITS)[0])
         return self._drawn(near, lambda cell: self._weight(distance(cell) - least), rng)
 
@@ -343,6 +341,14 @@ def _rate(m: RankChoice, bits: int) -> tuple[Fraction, Fraction]:
         return m.epsilon / (m._sides * total), m.epsilon / (m._sides * total)
     lo, hi = choice.move(m.epsilon / parts, m.cells if m._sides == 2 else 2, bits)
     return lo * parts / total, hi * parts / total
+
+
+def _nearest(errors: NDArray[np.float64], counts: NDArray[np.int64], upto: NDArray[np.int64]) -> list[int]:
+    """The cells that may have the least distance, as far as doubles tell; one of those with the same ranks."""
+    least = float(errors.min())
+    cells = np.flatnonzero(errors <= least + 1e-9 * (1 + abs(least)))
+    _, first = np.unique(2 * upto[cells] + (counts[cells] > 0), return_index=True)
+    return [int(cell) for cell in cells[first]]
 
 
 def _records(distance: Distance) -> tuple[int, Neighbours | None]:

@@ -129,14 +129,19 @@ def bounded(e: Fraction, d: Fraction = Fraction(0)) -> Charge:
 def _of_loss(loss: Loss) -> Charge:
     match loss:
         case Response(e, d):
-            return bounded(e, d)
+            return bounded(e, d) if d else _with_own_rho(bounded(e), loss)
         case Subsampled(base=Response(e, d), rate=q):
             return bounded(amplified(e, q), q * d)
         case Normal(mu, variation):
             return Charge(None, mu**2 / 2, mu**2, slack=variation)
         case _:
             bound = loss.pure()
-            return Charge(None, loss.rho(), None) if bound is None else bounded(bound)
+            return Charge(None, loss.rho(), None) if bound is None else _with_own_rho(bounded(bound), loss)
+
+
+def _with_own_rho(charge: Charge, loss: Loss) -> Charge:
+    """With the rho that a loss itself is known to have, where it is less: an eighth of epsilon squared for ranges."""
+    return replace(charge, rho=_least(charge.rho, loss.rho()))
 
 
 def _of_ledger(ledger: Ledger) -> Charge:

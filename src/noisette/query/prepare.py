@@ -7,14 +7,15 @@ from fractions import Fraction
 
 from noisette.errors import InputError
 from noisette.query.aggregate import measures_of
+from noisette.query.expression import Expression, columns_of
 from noisette.query.kind import MOST_KEYS, Kind, Value
 from noisette.query.measure import Contribution, Measure, Request, contribution
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Query, Result, ResultCall
 from noisette.query.schema import Schema
-from noisette.query.stability import Shape, shape_of
+from noisette.query.stability import Shape, kinds_read, shape_of
 
-__all__ = ["Prepared", "aggregates_in", "aggregates_of", "members", "prepare"]
+__all__ = ["Prepared", "aggregates_in", "aggregates_of", "members", "prepare", "read_of"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Prepared:
     """A query that can be answered: what to measure, and how much of one unit is in it.
 
     `asked` are the measures the answer is computed from (the request may hold one more, which decides about unknown
-    keys); `quantiles` are the histograms among them with the quantiles asked of them.
+    keys); `quantiles` are the histograms among them with the quantiles asked of them; `read` is what was declared of
+    the columns that are read.
     """
 
     query: Query
@@ -32,6 +34,7 @@ class Prepared:
     request: Request
     asked: frozenset[Measure]
     quantiles: tuple[tuple[Measure, Fraction], ...]
+    read: tuple[tuple[str, Kind], ...]
 
     @property
     def opens(self) -> bool:
@@ -53,7 +56,14 @@ def prepare(query: Query, schema: Schema) -> Prepared:
     if not measures:
         raise InputError("The keys are declared, so there is nothing to learn: ask for a number, such as COUNT(*).")
     request = Request(query.source, query.keys, domains, tuple(dict.fromkeys(measures)), limits)
-    return Prepared(query, shape, part, keys, request, frozenset(asked), _quantiles(aggregates, shape, part))
+    read = read_of(query, schema, *(a.of for a in aggregates))
+    return Prepared(query, shape, part, keys, request, frozenset(asked), _quantiles(aggregates, shape, part), read)
+
+
+def read_of(query: Query, schema: Schema, *others: Expression | None) -> tuple[tuple[str, Kind], ...]:
+    """What was declared of the columns that a query reads for its rows, its keys and other expressions."""
+    used = [name for e in (*query.keys, *others) if e is not None for name in columns_of(e)]
+    return kinds_read(query.source, schema, used)
 
 
 def _members(part: Contribution) -> Measure:

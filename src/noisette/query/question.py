@@ -93,7 +93,7 @@ class Question(Protocol):
 
 def declared(prepared: Sequence[Prepared], *more: object) -> str:
     """Bounds, keys and limits in a few letters: where they change, so does what is measured."""
-    parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys)) for q in prepared})
+    parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys, q.read)) for q in prepared})
     return hashlib.sha256(repr([*parts, *more]).encode()).hexdigest()[:16]
 
 

@@ -5,13 +5,13 @@ adds or removes its own rows and changes no other, whatever the plan does; how m
 end, by keeping at most so many rows and groups of each unit (`bounding`). Each case below keeps that or refuses.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import assert_never
 
 from noisette.errors import InputError
-from noisette.query.expression import Expression, Name
+from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Join, Named, PerUnit, Relation, Scan, Select, Where
@@ -249,3 +249,30 @@ def tables_of(relation: Relation, schema: Schema) -> tuple[Table, ...]:
             return tables_of(source, schema)
         case _:
             assert_never(relation)
+
+
+def kinds_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Kind], ...]:
+    """The declared kinds of the stored columns that a relation reads, or that are used of it.
+
+    Where they change, so may the answer.
+    """
+    nodes = tuple(_nodes(relation))
+    names = {*used, *(name for node in nodes for e in expressions_in(node) for name in columns_of(e))}
+    names |= {name for node in nodes if isinstance(node, Join) for pair in node.on for name in pair}
+    stored = [
+        (f"{table}.{c.name}", c.kind)
+        for table, alias in {(node.table, node.alias) for node in nodes if isinstance(node, Scan)}
+        for c in schema[table].columns
+        if f"{alias}.{c.name}" in names
+    ]
+    return tuple(sorted(set(stored), key=lambda one: one[0]))
+
+
+def _nodes(relation: Relation) -> Iterator[Relation]:
+    yield relation
+    match relation:
+        case Join(left, right):
+            yield from _nodes(left)
+            yield from _nodes(right)
+        case Where(source) | Select(source) | PerUnit(source):
+            yield from _nodes(source)

@@ -38,10 +38,11 @@ from noisette.query.canonical import canonical_text
 from noisette.query.expected import SIZES, Expected
 from noisette.query.expression import Name
 from noisette.query.frame import Frame
+from noisette.query.kind import Kind
 from noisette.query.plan import Aggregate, Query, Relation
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
-from noisette.query.stability import ROW, Shape, shape_of, unit_names
+from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
 from noisette.questions.scored import rows_of
 from noisette.questions.told import Told
 
@@ -138,7 +139,8 @@ class Apply:
         relation, columns = _rows(self.columns, self.of, schema)
         aggregate = self._aggregate(Terms(self.blocks, self.each, spend, neighbours, level))
         running.check(self.payload, self.limits)
-        return Applied(self, relation, columns, shape_of(relation, schema), aggregate)
+        read = kinds_read(relation, schema, [full for full, _ in columns])
+        return Applied(self, relation, columns, shape_of(relation, schema), aggregate, read)
 
     def _aggregate(self, terms: Terms) -> Aggregator:
         if self.numbers is not None:
@@ -196,6 +198,7 @@ class Applied(Told):
     columns: tuple[tuple[str, str], ...]
     shape: Shape
     aggregate: Aggregator
+    read: tuple[tuple[str, Kind], ...]
 
     @property
     def text(self) -> str:
@@ -203,18 +206,22 @@ class Applied(Told):
         counted = tuple((name, Aggregate("count", Name(full))) for full, name in self.columns)
         asked = self.question
         kinds = [self.shape.columns[full] for full, _ in self.columns]
-        known = [kinds, asked.numbers, asked.labels, asked.default, asked.limits, asked.payload.modules]
-        ends = [self.aggregate.terms.level] if isinstance(self.aggregate, Median) else []  # drawn, too
+        known = [kinds, self.read, asked.numbers, asked.labels, asked.default, asked.limits, asked.payload.modules]
+        ends = [] if isinstance(self.aggregate, votes.Vote) else [self.aggregate.terms.level]  # bars are kept, too
         overlap = "" if asked.each == 1 else f", {asked.each} for each unit"
         return json.dumps(
             {
                 "question": f"apply {asked.aggregate} of {asked.blocks}{overlap}",
                 "asked": canonical_text(Query(self.relation, (), counted)),
-                "columns": [name for _, name in self.columns],
+                "columns": [(name, self._measured(full)) for full, name in self.columns],
                 "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
                 "declared": hashlib.sha256(repr([*known, *ends]).encode()).hexdigest()[:16],
             }
         )
+
+    def _measured(self, full: str) -> str:
+        """What a column is, whatever it is called: `asked` sorts columns, and the function tells them apart by name."""
+        return canonical_text(Query(self.relation, (), (("n", Aggregate("count", Name(full))),)))
 
     @property
     def guarantee(self) -> Guarantee:

@@ -97,7 +97,8 @@ class Best:
         ]
         for _, offer in offers:
             _check(offer, self.by, Pure(mechanism.each, neighbours=neighbours))
-        return BestOffer(tuple(offers), self.by, mechanism, neighbours, level)
+        named = sorted(offers, key=lambda one: (str(one[0]), one[1].text))  # as `text` has them: places are kept
+        return BestOffer(tuple(named), self.by, mechanism, neighbours, level)
 
 
 def _runs(runs: Number) -> Fraction:
@@ -140,8 +141,8 @@ class BestOffer(Told):
 
     @property
     def text(self) -> str:
-        """What all candidates measure."""
-        asked = sorted((str(label), offer.text) for label, offer in self.offers)
+        """What all candidates measure, and how they are scored: that decides which one is told."""
+        asked = [(str(label), offer.text, _scored(offer, self.by)) for label, offer in self.offers]
         return json.dumps({"question": f"best of about {self.mechanism.scale}", "by": self.by, "asked": asked})
 
     @property
@@ -212,6 +213,13 @@ class BestOffer(Told):
         [told] = offer.answers(offer.unpack(row["answer"]))
         name = "candidate" if any(column.name == "best" for column in told) else "best"
         return [(Column(name, pyarrow.array([label])), *told)]
+
+
+def _scored(offer: Offer, by: str) -> str:
+    """What a query does with its numbers to get the score; its text tells the numbers alone."""
+    if not isinstance(offer, QueryOffer):
+        return ""
+    return repr([(dict(one.query.outputs)[by], one.query.having, one.query.limit) for one in offer.prepared])
 
 
 def _width(column: Expected) -> float:

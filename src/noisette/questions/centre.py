@@ -100,8 +100,8 @@ class CentreOffer(OfRecords):
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How many changes it may take to leave the bin without its being told."""
-        scale = [] if self.scale is None else [stable_expected("spread", self, self.scale)]
-        return [(stable_expected("centre", self, self.mechanism), *scale)]
+        scale = [] if self.scale is None else [stable_expected("spread", self, self.scale, self.ruler)]
+        return [(stable_expected("centre", self, self.mechanism, self.ruler), *scale)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Read the values and test, with bins as wide as the spread if there is no other width."""
@@ -131,6 +131,8 @@ class CentreOffer(OfRecords):
         low, high = found
         half = self.ruler.slack / self.ruler.size / 2
         middle, start, end = map(self.ruler.value, (Fraction(low + high, 2), low - half, high + half))
+        if self.ruler.kind.number:  # what lies further out was put at the end
+            start, end = -math.inf if low <= -MOST else start, math.inf if high >= MOST else end
         return middle, start, end
 
 

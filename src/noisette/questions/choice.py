@@ -26,6 +26,10 @@ __all__ = ["Choice", "Contest", "Lead", "best_of_several"]
 
 Chooser: TypeAlias = PermuteAndFlip | Exponential | Top | JointTop | NoisyMaxGap
 
+_USUAL = (
+    0.95  # the level at which mechanisms are compared, whatever is asked for: what is kept was drawn by one of them
+)
+
 _NAMES: dict[type, str] = {
     PermuteAndFlip: "permute and flip",
     Exponential: "exponential mechanism",
@@ -155,14 +159,12 @@ def _number(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def best_of_several(
-    spend: Promise, scores: Scores, count: int, k: int, neighbours: Neighbours, level: float
-) -> Top | JointTop:
+def best_of_several(spend: Promise, scores: Scores, count: int, k: int, neighbours: Neighbours) -> Top | JointTop:
     """The mechanism for k candidates in order that keeps a promise with the least loss of score."""
     reach, monotone = scores.reach(neighbours), scores.monotone
     rounds = Top.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
     joint = JointTop.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
-    return rounds if rounds.interval(level) <= joint.interval(level) else joint
+    return rounds if rounds.interval(_USUAL) <= joint.interval(_USUAL) else joint
 
 
 @dataclass(frozen=True)
@@ -185,15 +187,15 @@ class Contest:
             gap = NoisyMaxGap.calibrated(spend, self.scores.reach(neighbours), **self._options)
             told = f"{self.kind} with its lead", self.column, self.candidates, self.scores
             return Lead(*told, gap, neighbours, level, self.of)
-        mechanism = self._best(spend, neighbours, level)
+        mechanism = self._best(spend, neighbours)
         return Choice(self.kind, self.column, self.candidates, self.scores, mechanism, neighbours, level, self.of)
 
     @property
     def _options(self) -> dict[str, Any]:
         return {"candidates": len(self.candidates), "monotone": self.scores.monotone}
 
-    def _best(self, spend: Promise, neighbours: Neighbours, level: float) -> PermuteAndFlip | Exponential:
+    def _best(self, spend: Promise, neighbours: Neighbours) -> PermuteAndFlip | Exponential:
         reach = self.scores.reach(neighbours)
         flipping = PermuteAndFlip.calibrated(spend, reach, **self._options)
         exponential = Exponential.calibrated(spend, reach, **self._options)
-        return flipping if flipping.interval(level) <= exponential.interval(level) else exponential
+        return flipping if flipping.interval(_USUAL) <= exponential.interval(_USUAL) else exponential

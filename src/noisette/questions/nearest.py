@@ -84,6 +84,7 @@ class NearestOffer(ByOne):
         options = {field.name: str(getattr(self.mechanism, field.name)) for field in fields(self.mechanism)}
         asked = {"nearest": type(self.mechanism).__name__, "counted": canonical_text(self.prepared.query), **options}
         del asked["scale"]  # that is for what is spent
+        asked["axes"] = str([_position(self.prepared, name) for name in ("x", "y")])  # keys are sorted, x may be either
         return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
 
     @property

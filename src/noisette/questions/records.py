@@ -29,7 +29,7 @@ from noisette.query.design import recorded
 from noisette.query.frame import Frame
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
-from noisette.query.prepare import Prepared
+from noisette.query.prepare import Prepared, read_of
 from noisette.query.question import declared
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
@@ -67,7 +67,7 @@ def grouped(of: Frame | None, columns: Sequence[str], schema: Schema) -> Prepare
     part, limits = contribution(shape, grouped=False)
     kinds = tuple(kind_of(key, shape.columns) for key in query.keys)
     request = Request(query.source, query.keys, (None,) * len(kinds), (_ROWS,), limits)
-    return Prepared(query, shape, part, kinds, request, frozenset((_ROWS,)), ())
+    return Prepared(query, shape, part, kinds, request, frozenset((_ROWS,)), (), read_of(query, schema))
 
 
 def prepared_records(column: str, of: Frame | None, schema: Schema) -> Prepared:

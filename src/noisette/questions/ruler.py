@@ -27,6 +27,7 @@ MOST = 2**59
 _BITS = 30  # of a bounded value without a grid
 _FINE = Fraction(1, 2**20)  # the grid of a real number of which nothing is known
 _COARSEST = Fraction(2**60)
+_FINEST = Fraction(2**900)  # doubles hold what is divided by it
 _DAYS = datetime.date.min.toordinal() - 719163, datetime.date.max.toordinal() - 719163  # from 1970 on
 _LAST = {"date": _DAYS, "timestamp": tuple(86_400_000_000 * day for day in _DAYS)}
 
@@ -55,6 +56,8 @@ class Ruler:
                 raise InputError("grid must lie between 2^-60 and 2^60: it is what values are rounded to.")
             return Ruler(kind, positive(grid, "grid"))
         own = _grid(kind)
+        if not 1 / _FINEST <= own <= _FINEST:
+            raise InputError("The bounds or the grid are too small or too large for doubles: use another unit.")
         excess = Fraction(0) if not kind.bounded else _width(kind) / own / most
         return Ruler(kind, own if excess <= 1 else own * 2 ** (floor_log2(excess) + 1))
 

@@ -66,7 +66,7 @@ class SpreadOffer(OfRecords):
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How many changes it may take to leave the bin without its being told."""
-        return [(stable_expected("spread", self, self.mechanism),)]
+        return [(stable_expected("spread", self, self.mechanism, self.ruler),)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Read the values and test."""

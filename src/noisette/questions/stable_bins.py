@@ -14,7 +14,7 @@ from noisette.exact.random import Random
 from noisette.mechanisms.staggered import Bin, Staggered
 from noisette.query.expected import Expected
 from noisette.questions.records import OfRecords
-from noisette.questions.ruler import Ruler, Steps
+from noisette.questions.ruler import MOST, Ruler, Steps
 
 __all__ = ["NOTHING", "TOLD", "spread_told", "stable_expected", "told_bin"]
 
@@ -29,11 +29,12 @@ def told_bin(mechanism: Staggered, steps: Steps, rng: Random) -> Bin | None:
     return (max(low for low, _ in told), min(high for _, high in told)) if told else None
 
 
-def stable_expected(name: str, offer: OfRecords, mechanism: Staggered) -> Expected:
+def stable_expected(name: str, offer: OfRecords, mechanism: Staggered, ruler: Ruler) -> Expected:
     """How many changes it may take to leave a bin without its being told."""
     rows = mechanism.interval(offer.level)
     note = f"it is told, exact to within a bin, if leaving that takes more than {rows:,.0f} rows, and NULL otherwise"
-    said = "; ".join([note, *offer.counted])
+    far = f"values beyond ±{float(MOST * ruler.size):.4g} count as that: name a coarser grid if there are any"
+    said = "; ".join([note, far, *offer.counted])
     return Expected(name, "two stability tests", f"rows: {offer.reach.l1}", None, {}, rows, said)
 
 

@@ -40,7 +40,7 @@ class Top:
         if k > len(candidates):
             raise InputError(f"There are only {len(candidates):,} keys: ask for at most as many.")
         scores = Scores((prepared,), Fraction(1))
-        mechanism = best_of_several(spend, scores, len(candidates), k, neighbours, level)
+        mechanism = best_of_several(spend, scores, len(candidates), k, neighbours)
         name = prepared.query.outputs[0][0]
         return Choice(f"top {k}", name, candidates, scores, mechanism, neighbours, level, "rows")
 

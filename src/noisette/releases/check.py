@@ -111,11 +111,19 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     mechanism = _built(kind, part["parameters"])
     if kind in (Keep, Threshold):
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
+    for parts in part.get("candidates", {}).values():
+        _check_candidate(parts, mechanism.each, neighbours)
     reach = part["sensitivity"]
     l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
     relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
     made = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
     return made if relation is neighbours else _restated(made, neighbours)
+
+
+def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None:
+    """What a run of `BestOf` costs is what its guarantee rests on."""
+    if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
+        raise PrivacyError("A candidate of the record costs more than a run may: do not rely on it.")
 
 
 def _restated(made: Any, neighbours: Neighbours) -> Guarantee:
