@@ -46,8 +46,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon
-from noisette.mechanisms.quantile import _records, read_histograms
+from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
+from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["Extent"]
@@ -99,7 +99,7 @@ class Extent:
     ) -> "Extent":
         """Return the one for a histogram's sensitivity whose `low` lies as far out as it can at that level."""
         agreed(guarantee, sensitivity)
-        records, named = _records(sensitivity)
+        records, named = whole_records(sensitivity)
         if not records:
             raise InputError("sensitivity must be above 0: it is how many records one person can have.")
         relation = named or guarantee.neighbours or ADD_REMOVE
@@ -120,7 +120,7 @@ class Extent:
 
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(epsilon) for each record that differs, and what it is under the other relation."""
-        records, named = _records(distance)
+        records, named = whole_records(distance)
         relation, (p, r, p_falling, r_falling) = named or self.neighbours, self.rates
         falling = p_falling + r_falling
         one = max(p + r, r + r_falling, p + falling) if relation is REPLACE else max(p, r, falling)

@@ -34,8 +34,8 @@ from noisette.exact import choice
 from noisette.exact.random import Random
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.mechanism import Distance, pure_epsilon
-from noisette.mechanisms.permute_and_flip import ENUMERATED as _ENUMERATED
-from noisette.mechanisms.quadrature import unit_rule as _rule
+from noisette.mechanisms.permute_and_flip import ENUMERATED
+from noisette.mechanisms.quadrature import unit_rule
 from noisette.mechanisms.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles import even_table, telling_tables
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
@@ -118,10 +118,10 @@ class FlippedQuantile(RankChoice):
 
     def law(self, x: Any) -> dict[int, float]:
         """Return the probability of every cell: an integral of a polynomial, by a rule that is exact for it."""
-        if self.cells > _ENUMERATED:
-            raise InputError(f"Probabilities are computed for at most {_ENUMERATED:,} cells: choose fewer of them.")
+        if self.cells > ENUMERATED:
+            raise InputError(f"Probabilities are computed for at most {ENUMERATED:,} cells: choose fewer of them.")
         p = np.exp(-self._exponents(read_histograms(x, self.cells, rows=False)))
-        nodes, weights = _rule(-(-self.cells // 2))
+        nodes, weights = unit_rule(-(-self.cells // 2))
         misses = 1 - np.multiply.outer(nodes, p)
         chances = p * (weights @ (misses.prod(axis=1, keepdims=True) / misses))
         return dict(enumerate(chances.tolist()))

@@ -143,6 +143,17 @@ def read_distance(distance: Distance, norm: float) -> tuple[Fraction, Neighbours
     return value, None
 
 
+def whole_records(distance: Distance) -> tuple[int, Neighbours | None]:
+    """How many records differ, a started one counted whole, and the relation if one is named.
+
+    Of a histogram, a record that is added or removed moves one count by one, and a record that is replaced two.
+    """
+    if isinstance(distance, Sensitivity) and distance.neighbours is Neighbours.REPLACE:
+        return math.ceil(max(distance.linf, distance.l1 / 2)), Neighbours.REPLACE
+    d, named = read_distance(distance, 1)
+    return math.ceil(d), named
+
+
 def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
     """Return a sensitivity to calibrate for; it must be above zero."""
     if isinstance(sensitivity, Sensitivity):

@@ -43,8 +43,7 @@ from noisette.mechanisms.annuli import Point, Rectangle
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.interval_choice import drawn
-from noisette.mechanisms.mechanism import Distance, agreed
-from noisette.mechanisms.quantile import _records
+from noisette.mechanisms.mechanism import Distance, agreed, whole_records
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.loss import Ranged
@@ -80,12 +79,12 @@ class Nearest:
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, **options: Any) -> Self:
         """Return the least scale that keeps the guarantee, for that many points of one person."""
         agreed(guarantee, sensitivity)
-        people, _ = _records(sensitivity)
+        people, _ = whole_records(sensitivity)
         return cls(Exponential.calibrated(guarantee, people, candidates=2).scale, **options)
 
     def guarantee(self, distance: Distance = 1) -> Pure:
         """Return Pure(2 d/scale) for d people, with the rho of that range."""
-        people, neighbours = _records(distance)
+        people, neighbours = whole_records(distance)
         epsilon = 2 * people / self.scale
         return Pure(epsilon, neighbours=neighbours, ledger=once(Ranged(epsilon) if epsilon else None))
 

@@ -42,11 +42,10 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
+from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.loss import Response
-from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Quantile", "RankChoice"]
 
@@ -116,7 +115,7 @@ class RankChoice:
     ) -> Self:
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
         agreed(guarantee, sensitivity)
-        rows, named = _records(sensitivity)
+        rows, named = whole_records(sensitivity)
         if not rows:
             raise InputError("sensitivity must be above 0: it is how many records one person can have.")
         relation = named or guarantee.neighbours or ADD_REMOVE
@@ -180,7 +179,7 @@ class RankChoice:
 
         It is less than that, and rounded up, for more records in few `groups`, and for the other relation.
         """
-        records, named = _records(distance)
+        records, named = whole_records(distance)
         relation, rate = named or self.neighbours, _rate(self, _BITS)[1]
         if not records:
             return Pure(0, neighbours=relation)
@@ -349,17 +348,6 @@ def _nearest(errors: NDArray[np.float64], counts: NDArray[np.int64], upto: NDArr
     cells = np.flatnonzero(errors <= least + 1e-9 * (1 + abs(least)))
     _, first = np.unique(2 * upto[cells] + (counts[cells] > 0), return_index=True)
     return [int(cell) for cell in cells[first]]
-
-
-def _records(distance: Distance) -> tuple[int, Neighbours | None]:
-    """How many records differ, a started one counted whole, and the relation if one is named.
-
-    Of a histogram, a record that is added or removed moves one count by one, and a record that is replaced two.
-    """
-    if isinstance(distance, Sensitivity) and distance.neighbours is REPLACE:
-        return math.ceil(max(distance.linf, distance.l1 / 2)), REPLACE
-    d, named = read_distance(distance, 1)
-    return math.ceil(d), named
 
 
 def read_histograms(counts: Any, cells: int, *, rows: bool = True) -> NDArray[np.int64]:

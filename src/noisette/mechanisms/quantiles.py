@@ -51,7 +51,7 @@ from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_d
 from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import ZCDP, Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Ranged as _Ranged
+from noisette.privacy.loss import Ranged
 
 __all__ = ["Quantiles"]
 
@@ -170,7 +170,7 @@ class Quantiles:
         """Return Pure(epsilon distance), the distance in records added or removed, with what its levels compose to."""
         records, neighbours = read_distance(distance, self.norm)
         each = self.epsilon * records / self.levels
-        known = once(_Ranged(each)) if records else None
+        known = once(Ranged(each)) if records else None
         return Pure(self.epsilon * records, neighbours=neighbours, ledger=known and known * self.levels)
 
     def _rate(self, part: _Part) -> Fraction:

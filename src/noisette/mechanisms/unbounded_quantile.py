@@ -45,8 +45,8 @@ from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
 from noisette.mechanisms.grid import numbers
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon
-from noisette.mechanisms.quantile import _records, read_histograms
+from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
+from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["UnboundedQuantile"]
@@ -111,7 +111,7 @@ class UnboundedQuantile:
     ) -> "UnboundedQuantile":
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
         agreed(guarantee, sensitivity)
-        records, named = _records(sensitivity)
+        records, named = whole_records(sensitivity)
         if not records:
             raise InputError("sensitivity must be above 0: it is how many records one person can have.")
         relation = named or guarantee.neighbours or ADD_REMOVE
@@ -134,7 +134,7 @@ class UnboundedQuantile:
 
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(epsilon) for each record that differs, and what it is under the other relation."""
-        records, named = _records(distance)
+        records, named = whole_records(distance)
         relation = named or self.neighbours
         over, queries = self.threshold_rate, self.rate
         together = over + queries if relation is REPLACE else max(self.q * over + queries, (1 - self.q) * over)

@@ -64,11 +64,9 @@ def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
             clean = _moment(column, kind, base)
         case "text" | "boolean":
             clean = column.copy() if base in ("VARCHAR", "BOOLEAN") else exp.cast(column, "VARCHAR")
-    return (
-        clean
-        if kind.nullable or kind.type == "integer"
-        else exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
-    )
+    if kind.nullable or kind.type == "integer" or _in_cases(kind, base):
+        return clean
+    return exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
 
 
 def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
@@ -78,13 +76,19 @@ def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     nan = exp.IsNan(this=double.copy())
     if base not in FLOATS:
         return clamped(double, low, high, inside)
-    if low is None or high is None:
+    if not _in_cases(kind, base) or low is None or high is None:
         return clamped(double, low, high, inside, (nan, exp.null()))
     between = exp.Between(
         this=double.copy(), low=low, high=high
     )  # first: most values are, and NaN is above all numbers
     below = exp.LT(this=double.copy(), expression=low.copy()), low.copy()
-    return choose((between, inside), below, (exp.Not(this=nan), high.copy()), otherwise=exp.null())
+    nothing = exp.null() if kind.nullable else constant(_substitute(kind))
+    return choose((between, inside), below, (exp.Not(this=nan), high.copy()), otherwise=nothing)
+
+
+def _in_cases(kind: Kind, base: str) -> bool:
+    """Whether one CASE cleans a value, NULL and NaN included, which is faster than to ask for NULL afterwards."""
+    return kind.type == "real" and base in FLOATS and kind.bounded
 
 
 def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
