@@ -7,49 +7,21 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+from noisette import mechanisms
 from noisette.errors import InputError, PrivacyError
-from noisette.mechanisms import (
-    BestOf,
-    Exponential,
-    Extent,
-    FlippedQuantile,
-    Gaussian,
-    Geometric,
-    InverseSensitivity,
-    JointTop,
-    Keep,
-    NearestPlace,
-    NearestRadius,
-    NoisyMaxGap,
-    Order,
-    PermuteAndFlip,
-    Quantile,
-    Quantiles,
-    Smooth,
-    SparseVector,
-    StableLocation,
-    StableMode,
-    StableScale,
-    Threshold,
-    Top,
-    Triangles,
-)
-from noisette.mechanisms.smooth_trimmed import TrimmedMean
+from noisette.mechanisms import Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.record import FORMAT
 
 __all__ = ["check"]
 
-_MECHANISMS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(BestOf, Exponential, Extent, FlippedQuantile, Gaussian, Geometric, JointTop, Keep, NearestPlace),
-        *(NearestRadius, NoisyMaxGap, PermuteAndFlip, Quantile, Quantiles, SparseVector, StableMode, Threshold, Top),
-        *(InverseSensitivity, Smooth, StableLocation, StableScale),
-    )
+_MECHANISMS = {
+    *("BestOf", "Exponential", "Extent", "FlippedQuantile", "Gaussian", "Geometric", "InverseSensitivity", "JointTop"),
+    *("Keep", "NearestPlace", "NearestRadius", "NoisyMaxGap", "PermuteAndFlip", "Quantile", "Quantiles", "Smooth"),
+    *("SparseVector", "StableLocation", "StableMode", "StableScale", "Threshold", "Top"),
 }
-_STATISTICS: dict[str, Any] = {kind.__name__: kind for kind in (Order, Triangles, TrimmedMean)}
+_STATISTICS = {"Order", "Triangles", "TrimmedMean"}
 
 
 _WHOLE = {
@@ -105,9 +77,7 @@ def _read(record: str) -> dict[str, Any]:
 
 def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """The guarantee of one mechanism."""
-    kind = _MECHANISMS.get(part["mechanism"])
-    if kind is None:
-        raise InputError(f"No mechanism here is called {part['mechanism']}: check the record with a newer version.")
+    kind = _known(part["mechanism"], _MECHANISMS)
     mechanism = _built(kind, part["parameters"])
     if kind in (Keep, Threshold):
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
@@ -132,6 +102,13 @@ def _restated(made: Any, neighbours: Neighbours) -> Guarantee:
     return type(made)(*stated, neighbours=neighbours, ledger=made.ledger)  # type: ignore[no-any-return]
 
 
+def _known(name: str, names: set[str]) -> Any:
+    """A mechanism, or a statistic, by its name; most are loaded only here."""
+    if name not in names:
+        raise InputError(f"No mechanism here is called {name}: check the record with a newer version.")
+    return getattr(mechanisms, name)
+
+
 def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
     """The mechanism itself: a record says all of its parameters, as texts."""
     return kind(**{name: _parameter(name, said) for name, said in parameters.items()})
@@ -139,7 +116,7 @@ def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
 
 def _parameter(name: str, text: Any) -> Any:
     if isinstance(text, dict):
-        return _built(_STATISTICS[text["name"]], {key: value for key, value in text.items() if key != "name"})
+        return _built(_known(text["name"], _STATISTICS), {key: value for key, value in text.items() if key != "name"})
     if isinstance(text, list):
         return tuple(_parameter(name, part) for part in text)
     if text in _WORDS:
