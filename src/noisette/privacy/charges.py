@@ -33,6 +33,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from noisette.errors import InputError
@@ -115,9 +116,7 @@ def square_of_pure(e: Fraction) -> Fraction:
         return _HALF_PI * e * e
     if e > 700:
         return 8 * e  # Phi(-x) <= e^(-x^2/2) / 2
-    from scipy.special import ndtri
-
-    mu = -2 * float(ndtri(1 / (1 + math.exp(e)))) * (1 + 2.0**-36)
+    mu = -2 * NormalDist().inv_cdf(1 / (1 + math.exp(e))) * (1 + 2.0**-36)
     return min(_HALF_PI * e * e, Fraction(mu) ** 2)
 
 

@@ -6,6 +6,7 @@ Nothing here sees data: it is all post-processing, free of charge.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, assert_never
 
 import numpy as np
@@ -30,9 +31,7 @@ __all__ = ["Scene", "columns", "key_columns", "noises"]
 
 def noises(design: Design, index: int, level: float) -> dict[Any, Noise]:
     """What is known of each measure's error, in natural units."""
-    from scipy.special import ndtri
-
-    normal = float(ndtri((1 + level) / 2))
+    normal = NormalDist().inv_cdf((1 + level) / 2)
     task = design.tasks[index]
     mechanisms: dict[Measure, Any] = {m: design.noise[index, m] for m in task.noised}
     if task.members is not None and task.members in task.asked:
