@@ -99,6 +99,19 @@ def test_what_was_declared_of_a_condition_matters(question):
     assert len(texts) == 2
 
 
+def test_what_was_declared_of_a_joined_column_matters():
+    places = pyarrow.table({"y": [1, 2, 3], "area": ["a", "b", "c"]})
+    texts = set()
+    for bounds in ([0, 9], [0, 2]):
+        known = {"y": {"bounds": bounds, "nullable": False}}
+        tables = {"t": {"columns": known}, "p": {"public": True, "columns": {"y": {}, "area": {}}}}
+        data = {"t": pyarrow.table({"y": [4, 3, 2, 1]}), "p": places}
+        curator = nz.open(data, budget=1, policy={"tables": tables})
+        query = nz.query.sql.parse("SELECT COUNT(*) AS n FROM t JOIN p ON t.y = p.y", curator.schema)
+        texts.add(text(nz.query.question.Queries((query,)), curator))
+    assert len(texts) == 2
+
+
 def test_a_column_that_is_not_read_does_not_matter():
     assert text(nz.Mode("w"), opened()) == text(nz.Mode("w"), opened(bounds=[0, 2]))
 

@@ -222,6 +222,19 @@ def test_a_size_with_too_little_noise_shows(bounded):
     assert bounded.worst(bare, BOUNDED[ADD_REMOVE], offer) > 1e-3
 
 
+@pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
+@pytest.mark.parametrize("limit", [1, 2])
+def test_a_person_moves_the_size_by_as_much_as_its_noise_is_for(bounded, relation, limit):
+    offer = bounded.offer(nz.OrderStatistic("x", by="smooth"), limit, relation, nz.Pure(2))
+    pairs = [
+        [bounded.fed(offer, people) for people in pair] for pair in [*BOUNDED[relation], (ZEROS, [*ZEROS, (400, 400)])]
+    ]
+    moves = [abs(offer.mechanism.size(a) - offer.mechanism.size(b)) for a, b in pairs]
+    records = limit * (1 if relation is ADD_REMOVE else 2)
+    assert max(moves) <= records * offer.mechanism.size_change
+    assert offer.bar.scale >= records * offer.mechanism.size_change / Fraction(2, 5)
+
+
 def covered(offer, records, runs=600):
     """How often the error bar holds the true number, and its mean half-width."""
     statistic, hits, widths = offer.mechanism.statistic, 0, []
@@ -241,6 +254,10 @@ def test_bars_fit_the_table_and_hold_the_number(bounded):
     share, width = covered(offer, records)
     assert share > 0.95 - 5 * math.sqrt(0.05 * 0.95 / 600)
     assert width < offer.worst / 5
+    size = offer.mechanism.size(records)
+    unlucky = pyarrow.table({"value": [250.0], "size": [size - int(offer.bar.interval(0.95))]})
+    [(column,)] = offer.answers(unlucky)  # as once in forty times: the bar is wide enough all the same
+    assert float(column.high[0]) - 250 >= offer.mechanism.half_width_of(size, 0.975) > 0
     sure = replace(offer, bar=replace(offer.bar, scale=Fraction(1, 100)), level=0.5)
     assert covered(sure, records)[0] < 0.95  # for lower levels they are not as wide
 
