@@ -180,5 +180,7 @@ def test_draws_turn_where_the_law_says(w, sign):
     for move, expected in ((-(1 << 28), w), (1 << 28, w - 1)):
         first, second = divmod(turn + move, 1 << 64)
         coins = Script(sign, first, v, second, 0, *[0] * 8)
-        exact = lambda mp: mp.mpf(scale.numerator) / scale.denominator  # noqa: E731
-        assert rounded_log_normal(sigma, float(scale), exact, coins) == expected
+        assert (
+            rounded_log_normal(sigma, float(scale), lambda mp: mp.mpf(scale.numerator) / scale.denominator, coins)
+            == expected
+        )

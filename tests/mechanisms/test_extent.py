@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.goodness import ALPHA, p_value
+from tests.mechanisms.histograms import histograms, worst
 
 import noisette as nz
 from noisette.audit.finding import Effort
@@ -51,30 +52,11 @@ def by_definition(m, counts, *, over=1, queried=1, apart=True):
     return law
 
 
-def worlds(cells, most):
-    return list(itertools.product(range(most + 1), repeat=cells))
-
-
-def neighbours_of(counts, relation):
-    for i in range(len(counts)):
-        if counts[i]:
-            less = [c - (j == i) for j, c in enumerate(counts)]
-            if relation is ADD_REMOVE:
-                yield tuple(less)
-            else:
-                yield from (tuple(c + (j == k) for j, c in enumerate(less)) for k in range(len(counts)))
-
-
-def worst(laws, relation):
-    pairs = [(a, b) for a in laws for b in neighbours_of(a, relation) if b in laws]
-    return max(abs(math.log(laws[a][y] / laws[b][y])) for a, b in pairs for y in laws[a] if laws[a][y] > 1e-250)
-
-
 @pytest.mark.parametrize("own", nz.Neighbours)
 @pytest.mark.parametrize(("epsilon", "within"), [("1/2", 2), (1, 3), (3, 1)])
 def test_every_pair_of_small_tables_keeps_what_is_stated_and_some_reach_it(epsilon, within, own):
     m = Extent(epsilon, cells=3, within=within, beyond=1, neighbours=own)
-    laws = {counts: m.law(counts) for counts in worlds(3, within + 2)}
+    laws = {counts: m.law(counts) for counts in histograms(3, within + 2)}
     for relation in nz.Neighbours:
         assert worst(laws, relation) == pytest.approx(float(m.guarantee(ONE[relation]).eps), rel=1e-9)
     assert m.guarantee(ONE[own]) == nz.Pure(epsilon, neighbours=own)
@@ -82,7 +64,7 @@ def test_every_pair_of_small_tables_keeps_what_is_stated_and_some_reach_it(epsil
 
 def test_several_records_are_so_many_times_one():
     m = Extent(1, cells=3, within=3, beyond=0)
-    laws = {counts: m.law(counts) for counts in worlds(3, 4)}
+    laws = {counts: m.law(counts) for counts in histograms(3, 4)}
     apart = [(a, b) for a in laws for b in laws if sum(abs(x - y) for x, y in zip(a, b, strict=True)) == 2]
     found = max(abs(math.log(laws[a][y] / laws[b][y])) for a, b in apart for y in laws[a])
     assert found == pytest.approx(float(m.guarantee(2).eps), rel=1e-9)
@@ -92,7 +74,7 @@ def test_several_records_are_so_many_times_one():
     "m", [Extent(1, cells=4, within=2, beyond=1), Extent(2, cells=3, within=4, beyond=2, neighbours=REPLACE)]
 )
 def test_the_law_is_that_of_the_definition(m):
-    for counts in worlds(m.cells, 2):
+    for counts in histograms(m.cells, 2):
         law, true = m.law(counts), by_definition(m, list(counts))
         assert set(law) == set(true)
         assert [law[y] for y in true] == pytest.approx(list(true.values()), rel=1e-9, abs=1e-14)
@@ -102,8 +84,8 @@ def test_the_law_is_that_of_the_definition(m):
 @pytest.mark.parametrize("twin", [{"over": 2}, {"queried": 2}, {"apart": False}], ids=str)
 def test_half_the_noise_and_a_second_search_over_all_cells_are_convicted(twin):
     m = Extent(1, cells=3, within=3, beyond=1)
-    laws = {counts: by_definition(m, list(counts)) for counts in worlds(3, 5)}
-    broken = {counts: by_definition(m, list(counts), **twin) for counts in worlds(3, 5)}
+    laws = {counts: by_definition(m, list(counts)) for counts in histograms(3, 5)}
+    broken = {counts: by_definition(m, list(counts), **twin) for counts in histograms(3, 5)}
     assert worst(laws, ADD_REMOVE) <= 1 + 1e-9
     assert worst(broken, ADD_REMOVE) > 1.3
 

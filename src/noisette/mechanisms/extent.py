@@ -46,7 +46,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
+from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
 
@@ -98,11 +98,7 @@ class Extent:
         cls, guarantee: Promise, sensitivity: Distance = 1, *, cells: int, level: float = 0.9999
     ) -> "Extent":
         """Return the one for a histogram's sensitivity whose `low` lies as far out as it can at that level."""
-        agreed(guarantee, sensitivity)
-        records, named = whole_records(sensitivity)
-        if not records:
-            raise InputError("sensitivity must be above 0: it is how many records one person can have.")
-        relation = named or guarantee.neighbours or ADD_REMOVE
+        records, relation = agreed_records(guarantee, sensitivity)
         one = cls(pure_epsilon(guarantee) / records, cells=cells, within=1, beyond=0, neighbours=relation)
         odds = math.log(one._rising.strays(one.cells, 0) / (1 - _read(level)))
         within, beyond = odds * one._rising.scale, -math.log(_GOES_ON) * one._falling.threshold_scale

@@ -154,6 +154,15 @@ def whole_records(distance: Distance) -> tuple[int, Neighbours | None]:
     return math.ceil(d), named
 
 
+def agreed_records(guarantee: Promise, sensitivity: Distance) -> tuple[int, Neighbours]:
+    """How many records of one person a promise is for, at least one, and under which relation."""
+    agreed(guarantee, sensitivity)
+    records, named = whole_records(sensitivity)
+    if not records:
+        raise InputError("sensitivity must be above 0: it is how many records one person can have.")
+    return records, named or guarantee.neighbours or Neighbours.ADD_REMOVE
+
+
 def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
     """Return a sensitivity to calibrate for; it must be above zero."""
     if isinstance(sensitivity, Sensitivity):

@@ -42,7 +42,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
+from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, whole_records
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.loss import Response
@@ -114,11 +114,7 @@ class RankChoice:
         shift: Number = 0,
     ) -> Self:
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
-        agreed(guarantee, sensitivity)
-        rows, named = whole_records(sensitivity)
-        if not rows:
-            raise InputError("sensitivity must be above 0: it is how many records one person can have.")
-        relation = named or guarantee.neighbours or ADD_REMOVE
+        rows, relation = agreed_records(guarantee, sensitivity)
         one = cls(1, q=q, cells=cells, rows=rows, groups=groups, neighbours=relation, shift=shift)
         epsilon = one._within(guarantee) if isinstance(guarantee, ZCDP) else pure_epsilon(guarantee)
         return cls(epsilon, q=q, cells=cells, rows=rows, groups=groups, neighbours=relation, shift=shift)

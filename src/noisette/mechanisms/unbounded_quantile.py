@@ -45,7 +45,7 @@ from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
 from noisette.mechanisms.grid import numbers
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, whole_records
+from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
 
@@ -110,11 +110,7 @@ class UnboundedQuantile:
         cls, guarantee: Promise, sensitivity: Distance = 1, *, q: Number, **options: Any
     ) -> "UnboundedQuantile":
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
-        agreed(guarantee, sensitivity)
-        records, named = whole_records(sensitivity)
-        if not records:
-            raise InputError("sensitivity must be above 0: it is how many records one person can have.")
-        relation = named or guarantee.neighbours or ADD_REMOVE
+        records, relation = agreed_records(guarantee, sensitivity)
         return cls(pure_epsilon(guarantee) / records, q=q, neighbours=relation, **options)
 
     # What it promises
