@@ -7,7 +7,9 @@ WORKERS ?= auto
 PYTEST = .venv/bin/python -m pytest
 QUIETLY = -qq --disable-pip-version-check
 
-.PHONY: help demo test soak check bench lock clean
+MINUTES ?= 60
+
+.PHONY: help demo test soak attack check bench lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -21,6 +23,9 @@ test: .venv/.stamp     ## every test, the slow ones too
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/curator/ledger/test_crash.py -q
+
+attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
+	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md
 
 check: .venv/.stamp     ## format, lint, types and the quick tests
 	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }

@@ -1,7 +1,8 @@
 """Does the time tell the noise? Whoever can time an answer must not learn its noise from that.
 
 Two looks: over many small batches, the time of a batch is correlated with its mean |noise|; over many single
-calls, the mean |noise| of the slowest hundredth is compared with that of all. Time is wall time.
+calls, the mean |noise| of the slowest hundredth is compared with that of all, and ranks of time and |noise| are
+correlated. Time is wall time.
 """
 
 import math
@@ -16,6 +17,7 @@ from scipy.stats import rankdata
 
 from benchmarks.harness import Bench, Section, Table, no_collections, times
 from noisette.exact import samplers, vector
+from noisette.mechanisms import Geometric
 
 Draw = Callable[[], Any]
 Floats = NDArray[np.float64]
@@ -28,11 +30,13 @@ STANDARD_ERRORS = 4
 def singles() -> dict[str, Draw]:
     """One draw per call; the specification, whose loops run longer for larger noise, is there to fail."""
     rng = np.random.default_rng()
-    ten = Fraction(10)
+    ten, tenth, thousandth = Fraction(10), Geometric(10), Geometric(1000)
     return {
         "noisette Laplace 10": lambda: vector.discrete_laplace(10),
         "noisette Laplace 2^40": lambda: vector.discrete_laplace(1 << 40),
         "noisette Gaussian 1000": lambda: vector.discrete_gaussian(10**6),
+        "noisette Geometric(10)": lambda: tenth(0),
+        "noisette Geometric(1000)": lambda: thousandth(0),
         "noisette specification, Laplace 10": lambda: samplers.discrete_laplace(ten),
         "NumPy laplace 10": lambda: rng.laplace(0.0, 10.0),
         "NumPy normal 1000": lambda: rng.normal(0.0, 1000.0),
@@ -103,10 +107,12 @@ def slowest(bench: Bench, count: int) -> Table:
         slow = elapsed >= np.quantile(elapsed, 1 - SLOWEST)
         ratio = float(size[slow].mean() / size.mean())
         error = float(size.std() / size.mean() / math.sqrt(slow.sum()))
-        _note(bench, name, count, slowest_to_all=ratio, standard_error=error)
+        spearman = float(np.corrcoef(rankdata(elapsed), rankdata(size))[0, 1])
+        _note(bench, name, count, slowest_to_all=ratio, standard_error=error, spearman=spearman)
         limit = f"1 ± {STANDARD_ERRORS * error:.2f}"
-        rows.append([name, _median(elapsed), times(ratio), limit, _verdict(abs(ratio - 1) > STANDARD_ERRORS * error)])
-    header = ["a call", "median", "slowest 1 % / all", "by chance", ""]
+        told = abs(ratio - 1) > STANDARD_ERRORS * error or abs(spearman) > STANDARD_ERRORS / math.sqrt(count)
+        rows.append([name, _median(elapsed), times(ratio), limit, f"{spearman:+.3f}", _verdict(told)])
+    header = ["a call", "median", "slowest 1 % / all", "by chance", "Spearman", ""]
     return Table("Mean |noise| of the slowest calls", header, rows, f"{count} calls of one draw.")
 
 

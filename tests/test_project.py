@@ -24,6 +24,7 @@ PACKAGE = ROOT / "src" / "noisette"
 # "" is noisette/__init__.py: it gathers what is below, and only the shells above may import it.
 LAYERS = {
     "errors": -1,
+    "process": -1,
     "text": -1,
     "exact": 0,
     "laws": 1,

@@ -56,7 +56,11 @@ def test_the_promise_is_kept_and_used(make, spend, count, neighbours, each):
     made = make(numbers(*[(0, 10)] * count), terms(20, spend, neighbours, each=each))
     assert made.guarantee.neighbours is neighbours
     assert made.guarantee <= type(spend)(*_numbers_of(spend, 1), neighbours=neighbours)
-    assert not made.guarantee <= type(spend)(*_numbers_of(spend, Fraction(9, 10)), neighbours=neighbours)
+    plain = make is winsorized and isinstance(spend, nz.Approx)  # its quantiles and noise are added up plainly
+    if plain:
+        assert made.guarantee.eps > Fraction(9, 10) * spend.eps
+    used = Fraction(3, 4) if plain else Fraction(9, 10)
+    assert not made.guarantee <= type(spend)(*_numbers_of(spend, used), neighbours=neighbours)
 
 
 def _numbers_of(spend, factor):
@@ -144,17 +148,17 @@ def law_of(mechanism, counts):
 
 
 @pytest.mark.parametrize("make", [winsorized, median])
-@pytest.mark.parametrize(("blocks", "each"), [(5, 1), (4, 2)])
+@pytest.mark.parametrize(("blocks", "each"), [(14, 1), (28, 2)])  # enough for targets above and below the median
 def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):
     made = make(numbers(), terms(blocks, nz.Pure(2), each=each))
     twin = make(numbers(), terms(blocks, nz.Pure(2)))  # which is for a unit in one block
-    worlds = list(itertools.combinations_with_replacement((0.0, 2.5, 5.0, 9.99), blocks))
+    worlds = list(itertools.combinations_with_replacement((0.0, 5.0, 9.99), blocks))
     near = [
         pair for pair in itertools.product(worlds, repeat=2) if (Counter(pair[0]) - Counter(pair[1])).total() <= each
     ]
     for one in ranked(made):
         stated = float(one.guarantee(made.terms.reach).eps)
-        assert stated / 3 < lost(one, worlds, near) <= stated + 1e-9  # a public grid of empty cells costs the rest
+        assert stated * 0.8 < lost(one, worlds, near) <= stated + 1e-9  # a public grid of empty cells costs the rest
     stated = float(ranked(made)[0].guarantee(made.terms.reach).eps)
     assert (lost(ranked(twin)[0], worlds, near) > stated) == (each > 1)
 

@@ -135,3 +135,102 @@ def test_a_crash_before_it_was_written_costs_nothing_more(shop, monkeypatch):
         assert run("buy", "bounds", "age", "--spend", "4").exit_code == 1
     well("buy", "bounds", "age", "--spend", "4")
     assert charges() == 1
+
+
+# Limits on rows
+
+
+@pytest.fixture
+def clinic(tmp_path, monkeypatch):
+    """A project whose limit on rows is for sale: 300 units have four rows and two have eight."""
+    monkeypatch.chdir(tmp_path)
+    who = [i for i in range(300) for _ in range(4)] + [i for i in (300, 301) for _ in range(8)]
+    pyarrow.parquet.write_table(pyarrow.table({"patient_id": who, "note": [CANARY] * len(who)}), "visits.parquet")
+    rules = '[budget]\nepsilon = "100"\n[tables.visits]\nunit = "patient_id"\nrows = "private"\n'
+    (tmp_path / "rules.toml").write_text(rules)
+    assert "rows for sale" in well("open", "visits.parquet", "--policy", "rules.toml")
+    return tmp_path
+
+
+COUNT = "SELECT count(*) AS n FROM visits"
+BUY = ("buy", "rows", "visits", "--spend", "30", "--for", "1")
+
+
+def test_a_limit_serves_later_questions_and_the_policy_is_left_alone(clinic):
+    before = (clinic / "rules.toml").read_text()
+    assert "`noisette buy rows`" in refused(2, "ask", COUNT, "--spend", "1")
+    assert charges() == 0
+    shown = well(*BUY)
+    assert shown.startswith("[tables.visits]\nrows = 4\n")  # another limit once in 1e12 times
+    assert "±" in well("ask", COUNT, "--spend", "1")
+    assert (clinic / "rules.toml").read_text() == before
+    assert [file.name for file in (clinic / ".noisette" / "bought").iterdir()] == ["visits.rows.toml"]
+    assert "(rows 4)" in well("open", "visits.parquet")
+    assert json.loads(well("open", "visits.parquet", "--json"))["tables"]["visits"]["rows"] == 4
+    assert CANARY.encode() not in texts(clinic)
+
+
+def test_the_same_limit_is_free_and_other_terms_are_another_purchase(clinic):
+    first = well(*BUY, "--json")
+    told = json.loads(first)
+    assert (told["table"], told["column"], told["rows"]) == ("visits", None, 4)
+    assert well("buy", "rows", "--spend", "30", "--for", "2/2", "--json") == first
+    assert "bought already, for ε = 30 (for_spend = Pure('1'))" in refused(2, *BUY, "--most", "64")
+    assert "bought already" in refused(2, "buy", "rows", "--spend", "30")
+    assert charges() == 1
+    well(*BUY, "--again")
+    assert charges() == 1
+    well(*BUY, "--most", "64", "--again")
+    assert charges() == 2
+
+
+def test_another_limit_is_another_question(clinic):
+    well(*BUY)
+    for asked in (2, 2):
+        well("ask", COUNT, "--spend", "1")
+        assert charges() == asked
+    (clinic / "rules.toml").write_text((clinic / "rules.toml").read_text().replace('"private"', "4"))
+    well("ask", COUNT, "--spend", "1")
+    assert charges() == 2  # the owner declares what was bought
+    (clinic / "rules.toml").write_text((clinic / "rules.toml").read_text().replace("rows = 4", "rows = 8"))
+    well("ask", COUNT, "--spend", "1")
+    assert charges() == 3
+    assert "not for sale" in refused(2, *BUY)
+
+
+def test_limits_that_cannot_be_bought_cost_nothing(clinic):
+    assert "one of visits" in refused(2, "buy", "rows", "people", "--spend", "1")
+    assert "--for must be" in refused(2, "buy", "rows", "--spend", "1", "--for", "much")
+    assert "most must be a whole number" in refused(2, "buy", "rows", "--spend", "1", "--most", "1")
+    assert charges() == 0
+
+
+def test_what_limits_leave_out_can_be_asked_before_any_is_bought(clinic):
+    told = json.loads(well("left-out", "visits", "--rows", "1,2,4,8", "--spend", "80", "--json"))
+    assert [(row["rows"], row["units"]) for row in told["rows"]][2:] == [
+        (4, 2),
+        (8, 0),
+    ]  # noise that moves them has a chance of e^-40
+    assert "±" in well("left-out", "--groups", "1,2", "--by", "note", "--spend", "1")
+    assert charges() == 2
+    assert "1,2,4,8" in refused(2, "left-out", "--rows", "1;2", "--spend", "1")
+    assert "two values" in refused(2, "left-out", "--column", "note", "--bounds", "0", "--spend", "1")
+    assert "days that there are" in refused(
+        2, "left-out", "--column", "note", "--bounds", "2020-02-31,2020-03-01", "--spend", "1"
+    )
+    assert "Name candidates" in refused(2, "left-out", "--rows", "1", "--groups", "1", "--spend", "1")
+    assert charges() == 2
+
+
+def test_a_file_of_a_limit_that_was_changed_is_named(clinic):
+    well(*BUY)
+    file = clinic / ".noisette" / "bought" / "visits.rows.toml"
+    whole = file.read_text()
+    for old, new in (
+        ("rows = 4", "rows = 0"),
+        ("rows = 4", 'rows = "4"'),
+        ("rows = 4", "row = 4"),
+        ("[bought]", "[b]"),
+    ):
+        file.write_text(whole.replace(old, new))
+        assert "visits.rows.toml" in refused(2, "ask", COUNT, "--spend", "1")

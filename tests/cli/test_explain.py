@@ -31,24 +31,12 @@ def test_errors_that_depend_on_rows(settled):
 
 def test_json_has_the_same_keys_always(settled):
     told = json.loads(well("explain", f"{COUNT}; {TOTAL}", "--spend", "0.5", "--json"))
-    assert list(told) == ["spend", "guarantee", "allowed", "level", "unit", "why", "questions"]
+    assert list(told) == ["spend", "guarantee", "allowed", "level", "unit", "why", "caveats", "questions"]
     assert [[column["column"] for column in columns] for columns in told["questions"]] == [["n", "age"], ["n"]]
     assert told["allowed"] is True
+    assert told["caveats"][1][0] == "At most 4 rows of each patient_id are used; further rows are left out."
+    assert [set(column) >= {"assumes", "warning"} for column in told["questions"][0]] == [True, True]
     assert json.loads(well("explain", TOTAL, "--spend", "9", "--json"))["allowed"] is False
-
-
-def test_types_may_be_edited_until_the_first_question(here):
-    well("open", "visits.csv", "--policy", "rules.toml")
-    well("explain", TOTAL, "--spend", "0.5")
-    rules = here / "rules.toml"
-    rules.write_text(
-        rules.read_text().replace('cost = { type = "integer" }', 'cost = { type = "real", bounds = [0, 9] }')
-    )
-    well("ask", "SELECT avg(cost) AS c FROM visits", "--spend", "0.5")
-    rules.write_text(rules.read_text().replace('"real"', '"integer"'))
-    assert "about other data" in refused(4, "ask", TOTAL, "--spend", "0.5")
-    well("ledger", "rebind", "--why", "cost is in euros now")
-    well("ask", TOTAL, "--spend", "0.5")
 
 
 @pytest.mark.slow

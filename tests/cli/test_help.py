@@ -23,7 +23,7 @@ STEPS = {
 COMMANDS = [step["command"] for step in STEPS["command-line.md"] if step["command"]]
 
 
-@pytest.mark.parametrize("command", ["open", "ask", "explain", "buy", "budget", "ledger"])
+@pytest.mark.parametrize("command", ["open", "ask", "explain", "left-out", "buy", "budget", "check", "ledger"])
 def test_help_has_examples(command):
     shown = run(command, "--help", terminal_width=200)
     assert shown.exit_code == 0
@@ -33,10 +33,33 @@ def test_help_has_examples(command):
 
 def test_every_command_is_listed_and_has_a_page():
     shown = well("--help")
-    for command in ("open", "ask", "explain", "buy", "budget", "ledger", "demo", "audit", "account"):
+    for command in (
+        "open",
+        "ask",
+        "explain",
+        "left-out",
+        "buy",
+        "budget",
+        "check",
+        "ledger",
+        "demo",
+        "audit",
+        "account",
+    ):
         assert f" {command} " in shown
     acts = [f"ledger {act}" for act in ("show", "verify", "head", "budget", "accept", "rebind", "share")]
-    for command in ("open", "ask", "explain", "buy bounds", "buy keys", "budget", *acts):
+    for command in (
+        "open",
+        "ask",
+        "explain",
+        "left-out",
+        "buy bounds",
+        "buy keys",
+        "buy rows",
+        "budget",
+        "check",
+        *acts,
+    ):
         assert any(line.startswith(f"noisette {command}") for line in COMMANDS), command
 
 

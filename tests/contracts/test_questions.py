@@ -86,6 +86,9 @@ VALUES = {
     "order statistic by smooth sensitivity": nz.OrderStatistic("age", "9/10", by="smooth"),
     "triangles": nz.Triangles("age", "age + 1"),
     "triangles on a ladder": nz.Triangles("age", "FLOOR(age / 2)", by="inverse"),
+    "left out by limits on rows": nz.LeftOut(rows=[1, 2, 4, 8, 16]),
+    "left out by limits on groups": nz.LeftOut(groups=[1, 2], by=["ward", "illness"]),
+    "left out by bounds": nz.LeftOut("age", bounds=[(0, 50), (10, 80)]),
 }
 EVERY = [*ASKED, *VALUES]
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
@@ -181,9 +184,10 @@ def test_answers_have_the_columns_that_were_asked_for(curator, name):
             assert len({len(column.values) for column in columns}) == 1
             for column in columns:
                 if column.measured:
-                    values = column.values.to_numpy(zero_copy_only=False)
-                    assert (column.low <= values + 1e-9).all()
-                    assert (values <= column.high + 1e-9).all()
+                    values, (low, high) = column.values.to_numpy(zero_copy_only=False), column.unmoved
+                    assert (low <= values + 1e-9).all()
+                    assert (values <= high + 1e-9).all()
+                    assert ((column.low >= column.span[0]) & (column.high <= column.span[1])).all()
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -1,6 +1,8 @@
 """What a question would cost, before it is asked."""
 
 import math
+import re
+from fractions import Fraction
 
 import pyarrow
 import pytest
@@ -38,7 +40,40 @@ def test_it_says_the_cost_first_and_stays_narrow(visits):
     assert max(map(len, lines)) <= 100
     assert lines[2].startswith("n     ± ")
     assert any(line.startswith("mean  about ± ") and " / rows (± " in line for line in lines)
-    assert sum("at most 4 rows of one p" in line for line in lines) == 1
+    assert lines[-6:] == [
+        "At most 4 rows of each p are used; further rows are left out.",
+        "Values of age beyond [0, 100] count as the nearer bound.",
+        "Rows whose ward is a value other than its 2 declared keys are left out.",
+        "± covers the noise only, not what this leaves out; the owner can raise the limits, widen the bounds",
+        "  and declare more keys in the policy.",
+        "Laplace noise: a pure epsilon allows no Gaussian.",
+    ]
+
+
+@pytest.mark.parametrize("rule", [nz.Pure, nz.ZCDP])
+def test_a_bar_that_says_nothing_is_warned_about_and_the_cure_works(visits, rule):
+    """The spend that the sentence names brings the bar to what the sentence names, or nearly so."""
+    question = "SELECT count(DISTINCT ward) AS k FROM visits"
+    found = visits.explain(question, spend=rule("0.1"))
+    said = re.search(
+        r"no narrower than all that is possible, 0 to 2; for ± ([\d.]+) spend about ([\d,]+) times",
+        str(found.columns[0].warning),
+    )
+    assert f"warning: {found.columns[0].warning}"[:60] in repr(found)
+    assert found.columns[0].warning in found._repr_html_()
+    better = visits.explain(question, spend=rule(Fraction(said[2].replace(",", "")) / 10))
+    assert better.error == pytest.approx(float(said[1]), rel=0.5, abs=1)
+    assert better.columns[0].warning == ""
+
+
+def test_a_mean_of_which_nothing_can_be_known(visits):
+    found = visits.explain("SELECT avg(age) AS a, count(*) AS n FROM visits", spend="0.0001")
+    mean, count = found.columns
+    assert mean.warning.startswith(
+        "with 100,000 rows the error bar is no narrower than all that is possible, 0 to 100;"
+    )
+    assert count.warning == ""  # nobody declared how many rows there can be
+    assert visits.explain("SELECT 5 AS five, count(*) AS n FROM visits", spend=1).columns[0].warning == ""
 
 
 def test_it_reads_and_spends_nothing(visits):

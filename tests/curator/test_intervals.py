@@ -121,7 +121,7 @@ def test_the_error_that_is_forecast_is_the_error_there_is(data, spend):
     forecast = {column.name: column.half_width for column in asked.explain(text, spend=spend).answers[0]}
     release = asked.sql(text, spend=spend)
     for name, half in forecast.items():
-        assert np.allclose((release[name].high - release[name].low) / 2, half)
+        assert np.allclose(release[name].half, half)
 
 
 def test_the_error_that_was_asked_for_is_kept(data):

@@ -207,7 +207,7 @@ def test_the_unit_is_named_for_all_tables_or_for_each(visits):
     policy = {"tables": {"wards": {"public": True}}}
     schema = opened({"visits": visits, "wards": wards}, unit="p", rows=2, policy=policy).schema
     assert (schema["visits"].unit, schema["visits"].limits.rows, schema["wards"].unit) == ("p", 2, None)
-    assert schema["wards"].unique == {"ward", "beds"}
+    assert schema["wards"].repeats == {"ward": 1, "beds": 1}
     refused({"visits": visits, "wards": wards}, "Table wards has no column p", unit="p", rows=2)
     refused(visits, "Table data has no column patient", unit="patient", rows=1)
     refused(visits, "unit must be the name of a column", unit=3)

@@ -7,7 +7,7 @@ import pytest
 from tests.curator.clinic import opened, watch
 
 import noisette as nz
-from noisette.errors import BudgetError, NoisetteError, PrivacyError
+from noisette.errors import BudgetError, PrivacyError
 
 BASE = "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits WHERE age >= 18 AND cost < 900 GROUP BY ward"
 SAME = {
@@ -131,18 +131,6 @@ def test_a_batch_pays_once():
 
 
 # Charge first, then draw
-
-
-def test_what_fails_stays_charged():
-    curator = opened(nz.Pure(10))
-    source = watch(curator, fails=True)
-    with pytest.raises(NoisetteError):
-        curator.sql(BASE, spend=1)
-    assert source.computed == 1
-    assert curator.budget.spent.eps == 1
-    source.fails = False
-    curator.sql(BASE, spend=1)  # nothing was drawn, so it is drawn now and paid for again
-    assert curator.budget.spent.eps == 2
 
 
 def test_a_charge_stands_before_data_is_touched():

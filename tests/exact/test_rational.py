@@ -107,3 +107,20 @@ def test_the_callers_decimal_context_does_not_matter(context, bits):
         low, high = rational.ln_bounds(F(2), bits)
     assert lo <= truth(mpmath.exp, F(-1), bits) <= hi
     assert low <= truth(mpmath.log, F(2), bits) <= high
+
+
+@pytest.mark.parametrize("x", [Fraction(65), Fraction(1000, 7), Fraction(10**6), Fraction(999_999_999_999, 10**6 + 3)])
+def test_exponentials_of_large_numbers_have_no_more_digits_than_are_stated(x):
+    """e^x grows by a factor of e^(1/7) over a seventh, and its bounds are 2^-90 of it apart."""
+    low, high = rational.exp_down(x), rational.exp_up(x)
+    assert low < high < low * (1 + Fraction(1, 2**90))
+    step = rational.exp_bounds(Fraction(1, 7), 200)
+    assert rational.exp_down(x + Fraction(1, 7)) < high * Fraction(step[1], 1 << 200)
+    assert rational.exp_up(x + Fraction(1, 7)) > low * Fraction(step[0], 1 << 200)
+    assert low.numerator.bit_length() - (low.numerator & -low.numerator).bit_length() < 128
+
+
+def test_large_exponentials_continue_small_ones():
+    x = Fraction(129, 2)
+    assert rational.exp_down(x) <= Fraction(rational.exp_bounds(x, 64)[1], 1 << 64)
+    assert rational.exp_up(x) >= Fraction(rational.exp_bounds(x, 64)[0], 1 << 64)

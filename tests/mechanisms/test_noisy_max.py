@@ -360,6 +360,16 @@ def test_the_lead_lies_within_its_bar(noise, level, scale):
         assert held(m, scores, lambda gap: m.lead(gap, level)) >= level - 1e-12
 
 
+@pytest.mark.parametrize("scores", [(0, -3), (0, -6), (4, 2, -1), (1, 1, 0, -7)], ids=str)
+def test_the_gap_of_a_winner_that_is_not_the_best_shows_nothing_of_its_loss(scores):
+    """One-sided noise has no memory: the gap has the same geometric law, whatever the loss."""
+    m, a = NoisyMaxGap(2, candidates=len(scores)), math.exp(-1 / 2)
+    law = m.law(scores)
+    for i in np.flatnonzero(np.array(scores) < max(scores)):
+        chances = [law[i, gap] for gap in range(20)]
+        assert chances == pytest.approx([chances[0] * a**gap for gap in range(20)], rel=1e-9)
+
+
 def test_the_lead_of_one_of_many_lies_within_its_bar():
     """Nine that are equal, or nine that are just behind: much noise makes the winner."""
     m = NoisyMaxGap(2, candidates=10)

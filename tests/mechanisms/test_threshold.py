@@ -14,7 +14,7 @@ from tests.tapes import exp
 
 from noisette.errors import InputError, PrivacyError
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
-from noisette.mechanisms import Threshold, calibrate
+from noisette.mechanisms import Threshold, calibrate, threshold_cost
 from noisette.mechanisms.threshold_cost import old_delta, tail
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
@@ -315,3 +315,22 @@ def test_bad_parameters_are_refused_in_one_sentence(call):
 def test_relations_do_not_mix():
     with pytest.raises(PrivacyError):
         calibrate(Threshold, Approx(1, "1e-6", neighbours=REPLACE), sensitivity=sensitivity.histogram())
+
+
+@pytest.mark.parametrize("variance", [2**20, 2**24])
+@pytest.mark.parametrize("shift", [1, 30])
+@pytest.mark.parametrize("deviations", [0, 1, 4, 8])
+def test_wide_noise_is_accounted_as_continuous_and_never_below(variance, shift, deviations):
+    e = deviations * shift / math.sqrt(variance)
+    summed, smooth = (f(Fraction(variance), shift, e) for f in (threshold_cost._summed, threshold_cost._smooth))
+    assert summed * (1 - 1e-9) <= smooth <= summed * (1 + 250 / math.sqrt(variance) / shift)
+
+
+def test_sigma_does_not_jump_where_noise_becomes_wide(monkeypatch):
+    promise = Approx("1e-3", "1e-9")
+    wide = Threshold.calibrated(promise, noise="gaussian")
+    monkeypatch.setattr(threshold_cost, "_WIDE", 2**62)
+    old_delta.cache_clear()
+    exact = Threshold.calibrated(promise, noise="gaussian")
+    old_delta.cache_clear()
+    assert exact.scale <= wide.scale <= exact.scale * Fraction(102, 100)

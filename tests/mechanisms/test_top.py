@@ -20,7 +20,8 @@ from noisette.audit.divergence import hockey_stick, renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.race import _around, _keys, race
-from noisette.mechanisms.top import BoundedRange, Top
+from noisette.mechanisms.top import Top
+from noisette.privacy.ranges import BoundedRange
 from noisette.privacy.theorems import optimal
 
 ADD_REMOVE, REPLACE = nz.Neighbours

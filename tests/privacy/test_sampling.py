@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import noisette as nz
@@ -11,7 +12,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Neighbours, Profile
 from noisette.privacy.guarantee import once
 from noisette.privacy.loss import LatticeLaplace, Normal, Response, Subsampled
-from noisette.privacy.sampling import amplified, fixed_size, poisson
+from noisette.privacy.sampling import FixedSample, amplified, fixed_size, poisson
 
 AR, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
@@ -127,6 +128,73 @@ def test_samples_of_fixed_size_one_by_one():
     assert float(fixed_size(nz.Pure(Fraction(EPSILON)), m, n).eps) == pytest.approx(math.log(worst))
 
 
+def noisy_counts(people: tuple[bool, ...], m: int, noise: np.ndarray) -> np.ndarray:
+    """The law of a count of m of the people, drawn without replacement, plus noise."""
+    samples = list(itertools.combinations(people, m))
+    law = np.zeros(len(noise) + m)
+    for sample in samples:
+        law[sum(sample) : sum(sample) + len(noise)] += noise / len(samples)
+    return law
+
+
+def hockey(P: np.ndarray, Q: np.ndarray, x: float) -> float:
+    return float(np.maximum(0, P - math.exp(x) * Q).sum())
+
+
+@pytest.mark.parametrize("e0", [0.4, 1.5, 3.0])
+@pytest.mark.parametrize(("n", "m"), [(4, 1), (5, 2), (5, 4)])
+def test_the_pair_of_fixed_samples_dominates_at_every_epsilon(e0, n, m):
+    """All neighbours, one by one, above 0 and below; twice together too, in both directions. Nine tenths are beaten."""
+    noise = np.exp(-e0 * abs(np.arange(-100, 101)))
+    noise /= noise.sum()
+    pairs = {
+        (noisy_counts(x, m, noise).tobytes(), noisy_counts((*x[:-1], not x[-1]), m, noise).tobytes())
+        for x in itertools.product([False, True], repeat=n)
+    }
+    laws = [(np.frombuffer(P), np.frombuffer(Q)) for P, Q in pairs]
+    one = fixed_size(nz.Geometric(1 / Fraction(e0)).guarantee(1), m, n)
+    loss, short = (
+        FixedSample(Response(Fraction(e0)), Fraction(m, n)),
+        FixedSample(Response(Fraction(e0)), Fraction(9 * m, 10 * n)),
+    )
+    beaten = 0
+    for x in np.linspace(-e0, e0, 17):
+        truth = max(hockey(P, Q, x) for P, Q in laws)
+        for pair in (loss, FixedSample(LatticeLaplace(Fraction(e0), 1), Fraction(m, n))):
+            P, Q = pair.above(np.array([x])) if pair.atoms() is None else masses_above(pair, x)
+            assert truth <= float(np.sum(P - math.exp(x) * Q)) + 1e-12
+        assert math.isclose(sum(loss.atoms()[1]), 1)
+        P, Q = masses_above(short, x)
+        beaten += truth > P - math.exp(x) * Q + 1e-9
+        if x >= 0:
+            twice = max(
+                hockey(np.outer(P, R).ravel(), np.outer(Q, S).ravel(), x)
+                for (P, Q), (R, S) in itertools.product(laws, laws)
+            )
+            assert truth <= one.delta(Fraction(x)) + 1e-12
+            assert twice <= (one * 2).delta(Fraction(x)) + 1e-12
+    assert beaten
+
+
+def masses_above(loss: FixedSample, x: float) -> tuple[float, float]:
+    losses, p = loss.atoms()
+    return float(p[losses > x].sum()), float((p * np.exp(-losses))[losses > x].sum())
+
+
+def test_fixed_samples_compose_as_losses():
+    """Below what the amplified epsilon alone gives, and above Poisson samples, whose people cannot be exchanged."""
+    one = fixed_size(nz.Pure(1), 10, 100)
+    plain = (nz.Pure(one.eps, neighbours=REPLACE) * 100).epsilon("1e-6")
+    assert (one * 100).epsilon("1e-6") < 0.8 * plain
+    noisy = fixed_size(gaussian(2), 10, 100)
+    assert isinstance(noisy, Profile)
+    assert 0 < (noisy * 100).epsilon("1e-6") < (gaussian(2) * 100).epsilon("1e-6") / 4
+    assert fixed_size(one, 1, 2).ledger == fixed_size(nz.Pure(1), 1, 20).ledger
+    both = fixed_size(nz.Approx(1, "1e-4"), 1, 4) * 8
+    assert both.epsilon("1e-5") == math.inf  # what is told for certain stays: 2e-4
+    assert both.epsilon("1e-2") < 8 * one.eps * 3
+
+
 # Refusals
 
 
@@ -149,8 +217,8 @@ def test_sums_are_refused(many):
 def test_zcdp_alone_is_refused():
     with pytest.raises(PrivacyError, match="zCDP alone"):
         poisson(nz.ZCDP("0.1"), "0.1")
-    with pytest.raises(PrivacyError, match="restate it as Approx"):
-        fixed_size(gaussian(1), 1, 10)
+    with pytest.raises(PrivacyError, match="zCDP alone"):
+        fixed_size(nz.ZCDP("0.1"), 1, 10)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,17 @@
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisette.errors import InputError
 from noisette.exact.precise import precision
+from noisette.exact.rational import exp_down
 from noisette.privacy import theorems
+from noisette.privacy.convert import powers_up
+from noisette.privacy.tight import optimal_delta
 
 TINY = Fraction(math.exp(-32))
 
@@ -210,3 +214,26 @@ def test_rounded_up():
 def test_what_cannot_be_is_refused(call, match):
     with pytest.raises(InputError, match=match):
         call()
+
+
+@pytest.mark.parametrize("k", [65, 1000])
+@pytest.mark.parametrize("e0", [Fraction(1, 10**9), Fraction(1, 100), Fraction(2)])
+def test_many_powers_are_summed_in_closed_form_and_rounded_up(k, e0):
+    found, terms = powers_up(e0, k), sum((exp_down(j * e0) for j in range(k)), Fraction(0))
+    assert terms <= found <= terms * (1 + Fraction(1, 10**9))
+
+
+def test_powers_that_leave_no_delta_are_refused():
+    with pytest.raises(InputError, match="lower its limits"):
+        powers_up(Fraction(1), 10**12)
+
+
+def test_optimal_composition_leaves_out_nothing_that_floats_hold():
+    """A million releases: the sum over all outcomes, where it has mass and where it has none."""
+    from scipy.stats import binom
+
+    k, step, e = 10**6, 1e-3, 1.5
+    j = np.arange(k + 1)
+    losses = (2 * j - k) * step
+    exactly = float((binom.pmf(j, k, 1 / (1 + math.exp(-step))) * -np.expm1(np.minimum(0.0, e - losses))).sum())
+    assert optimal_delta(Fraction(1, 1000), Fraction(0), k, Fraction(3, 2)) == pytest.approx(exactly, rel=1e-6)

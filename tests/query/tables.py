@@ -35,7 +35,7 @@ WARDS = Table(
     "wards",
     (Column("ward", Kind("text", keys=("A", "B", "C"))), Column("floor", _number(0, 5))),
     public=True,
-    unique=frozenset({"ward"}),
+    repeats={"ward": 1},
 )
 EVENTS = Table("events", (Column("hour", _number(0, 23)),))
 

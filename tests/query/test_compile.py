@@ -12,15 +12,16 @@ from noisette.query.compile import relation_sql, text_of
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
 from noisette.query.plan import Aggregate, Join, PerUnit, Scan, Select, Where
-from noisette.query.schema import Column, Table
+from noisette.query.schema import Column, Limits, Table
 
 AGE = Kind("integer", Fraction(0), Fraction(120), Fraction(1))
 PAY = Kind("real", Fraction(0), Fraction(9), Fraction(1, 10))
 FREE = Kind("integer")
 
-PEOPLE = Table("people", (Column("id", FREE), Column("age", AGE), Column("pay", PAY)), unit="id")
-PETS = Table("pets", (Column("owner", FREE), Column("kind", Kind("text"))), unit="owner")
-TOWNS = Table("towns", (Column("age", AGE), Column("town", Kind("text"))), public=True)
+ROWS = Limits(rows=9)
+PEOPLE = Table("people", (Column("id", FREE), Column("age", AGE), Column("pay", PAY)), unit="id", limits=ROWS)
+PETS = Table("pets", (Column("owner", FREE), Column("kind", Kind("text"))), unit="owner", limits=ROWS)
+TOWNS = Table("towns", (Column("age", AGE), Column("town", Kind("text"))), public=True, repeats={"age": 1})
 SCHEMA = {table.name: table for table in (PEOPLE, PETS, TOWNS)}
 DATA = {
     "people": {"id": [1, 1, 2, None], "age": [10, 500, None, 7], "pay": [0.1, 0.2, 0.3, 0.4]},
@@ -80,8 +81,8 @@ def test_null_joins_with_nothing_and_the_unit_comes_from_the_private_side():
 def test_private_tables_join_on_units_as_stored_not_as_cleaned():
     """Cleaning cuts both ids to 1, but rows of two people must not become one."""
     narrow = Kind("integer", Fraction(0), Fraction(1), Fraction(1))
-    people = Table("people", (Column("id", narrow),), unit="id")
-    pets = Table("pets", (Column("owner", narrow), Column("kind", Kind("text"))), unit="owner")
+    people = Table("people", (Column("id", narrow),), unit="id", limits=ROWS)
+    pets = Table("pets", (Column("owner", narrow), Column("kind", Kind("text"))), unit="owner", limits=ROWS)
     join = Join(Scan("people", "p"), Scan("pets", "q"), (("p.id", "q.owner"),))
     data = {"people": {"id": [5, 6]}, "pets": {"owner": [6, 7], "kind": ["cat", "dog"]}}
     assert rows(join, {"q.kind"}, data, {"people": people, "pets": pets})[0] == [("cat", 6)]
@@ -95,7 +96,7 @@ def test_units_of_different_types_do_not_meet():
 
 def test_names_that_differ_only_in_case_are_refused():
     """The engine would read the first for the second, whose bounds are others."""
-    for names in (("n", "N"), ("n", "Unit")):
+    for names in (("n", "N"), ("n", "Unit"), ("n", "Order")):
         source = Select(Scan("people", "p"), tuple((name, Name("p.age")) for name in names))
         with pytest.raises(InputError, match="upper and lower case"):
             relation_sql(source, SCHEMA, STORED)

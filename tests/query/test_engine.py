@@ -514,6 +514,7 @@ REAL = Kind("real", F(-1), F(5, 2))
         (Kind("boolean"), "BOOLEAN", [True, None], [True, None]),
         (Kind("boolean", nullable=False), "BOOLEAN", [None], [False]),
         (Kind("date"), "DATE", ["infinity", "2020-02-29", None], [None, DAY, None]),
+        (Kind("date"), "DATE", ["5881580-07-10", "5877642-06-25 (BC)"], [datetime.date.max, datetime.date.min]),
         (
             Kind("date", F(0), F(18262)),
             "DATE",

@@ -46,25 +46,24 @@ def test_one_or_two_quantiles_are_drawn_by_permute_and_flip_where_an_epsilon_is_
         assert all("permute and flip" in one.said for one in found)
 
 
-def test_a_rho_and_few_cells_have_the_exponential_mechanism():
+def test_a_rho_has_the_exponential_mechanism():
     (one,) = made([HALF], nz.ZCDP("0.1"))
     assert {type(m) for m in one.mechanisms} == {Quantile}
     assert "exponential" in one.said
-    assert isinstance(made([HALF], nz.Pure(1), cells=2)[0].middle, Quantile)
 
 
 @pytest.mark.parametrize("cells", [2, 3, 5, 20, 300, 4000])
 def test_the_one_that_is_off_less_is_taken(cells):
     (one,) = made([HALF], nz.Pure(1), cells=cells)
-    half = nz.Pure(HALF)
-    others = [kind.calibrated(half, ONE, q=HALF, cells=cells) for kind in (Quantile, FlippedQuantile)]
-    assert one.rank_error(0.95) <= min(other.rank_error(0.95) for other in others) * (1 + 1e-6)
+    half, t = nz.Pure(HALF), one.ends[1].shift
+    others = [kind.calibrated(half, ONE, q=HALF, cells=cells, shift=t) for kind in (Quantile, FlippedQuantile)]
+    assert one.ends[1].rank_error(0.95) <= min(other.rank_error(0.95) for other in others) * (1 + 1e-6)
 
 
 def test_the_least_and_the_largest_have_draws_of_their_own():
     found = made([Fraction(1), *QUARTILES, Fraction(0)], nz.Pure(1))
     assert [one.at for one in found] == [(0,), (1,), tuple(QUARTILES)]
-    assert [len(one.mechanisms) for one in found] == [1, 1, 3]
+    assert [len(one.mechanisms) for one in found] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("share", [nz.Pure("1/9"), nz.ZCDP("1/90")], ids=str)
@@ -72,16 +71,16 @@ def test_the_least_and_the_largest_have_draws_of_their_own():
 def test_many_quantiles_are_drawn_together_and_err_less(share, at):
     (one,) = made(at, share)
     assert isinstance(one, RanksTogether)
-    deviations = np.sqrt(2 * (one.middle.scales() ** 2).sum(axis=1))
-    alone = [math.sqrt(2) / ranks(histogram(), q, share, ONE, 0.95).middle.rate for q in at]
+    deviations = np.sqrt(2 * (one.high.scales() ** 2).sum(axis=1))
+    alone = [math.sqrt(2) / ranks(histogram(), q, share, ONE, 0.95).ends[0].rate for q in at]
     assert np.log(deviations).sum() < np.log(alone).sum()
 
 
 def test_nine_deciles_err_by_less_than_half():
     """Four levels instead of nine parts; in standard deviations, each inherits some of those before."""
     (one,) = made(DECILES, nz.Pure("1/9"))
-    deviations = np.sqrt(2 * (one.middle.scales() ** 2).sum(axis=1))
-    alone = [math.sqrt(2) / ranks(histogram(), q, nz.Pure("1/9"), ONE, 0.95).middle.rate for q in DECILES]
+    deviations = np.sqrt(2 * (one.high.scales() ** 2).sum(axis=1))
+    alone = [math.sqrt(2) / ranks(histogram(), q, nz.Pure("1/9"), ONE, 0.95).ends[0].rate for q in DECILES]
     assert np.exp(np.log(alone).mean() - np.log(deviations).mean()) == pytest.approx(9 / 4, rel=0.1)
 
 
@@ -124,14 +123,37 @@ def distance(counts, q, cell):
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize("at", [("1/4", "1/2", "3/4"), ("1/10", "1/5", "9/10")])
 def test_quantiles_together_are_off_by_no_more_than_stated(at, level):
-    m = Quantiles(12, at=at, cells=4, ties=6)
-    one = RanksTogether(m, m, m)
+    low, high = (Quantiles(12, at=at, cells=4, ties=6, shift=shift) for shift in (-HALF, HALF))
+    one = RanksTogether(low, high)
     for counts in tables(4, 6):
-        law = m.law(counts)
-        for j, q in enumerate(m.at):
-            t = one.rank_error(level, q)
+        for j, q in enumerate(low.at):
+            t, laws = one.rank_error(level, q), [marginal(m.law(counts), j) for m in (low, high)]
             if counts.max() <= t:
-                assert math.fsum(p for y, p in law.items() if distance(counts, q, y[j]) > t) <= 1 - level
+                assert off_by_more(counts, q, laws, t) <= 1 - level
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9])
+@pytest.mark.parametrize("q", [HALF, Fraction(1, 5)], ids=str)
+@pytest.mark.parametrize("kind", [Quantile, FlippedQuantile])
+def test_one_quantile_is_off_by_no_more_than_stated(kind, q, level):
+    one = Ranks((kind(2, q=q, cells=4, shift=-1), kind(2, q=q, cells=4, shift=1)))
+    for counts in tables(4, 6):
+        laws = [law_of(end, counts) for end in one.ends]
+        assert off_by_more(counts, q, laws, one.rank_error(level)) <= 1 - level
+
+
+def marginal(law, j):
+    return [math.fsum(p for y, p in law.items() if y[j] == cell) for cell in range(4)]
+
+
+def law_of(end, counts):
+    return end.pmf(range(4), counts) if isinstance(end, Quantile) else [end.law(counts)[cell] for cell in range(4)]
+
+
+def off_by_more(counts, q, laws, t):
+    """P(the cell halfway between two independent draws is off by more than t)."""
+    pairs = itertools.product(range(4), range(4))
+    return math.fsum(laws[0][a] * laws[1][b] for a, b in pairs if distance(counts, q, round((a + b) / 2)) > t)
 
 
 def test_what_is_stated_of_quantiles_together_holds_where_most_cells_are_empty():
@@ -139,8 +161,8 @@ def test_what_is_stated_of_quantiles_together_holds_where_most_cells_are_empty()
     counts = np.zeros(2000, np.int64)
     counts[1000:1020] = 20
     (one,) = made(DECILES, nz.Pure("1/9"), cells=2000)
-    cells = one.middle.release(np.repeat(counts[None], 150, axis=0))
-    off = [[distance(counts, q, y) for y in cells[:, j]] for j, q in enumerate(DECILES)]
+    cells, _, _ = one.draw(np.repeat(counts[None], 150, axis=0), histogram(2000), SYSTEM)
+    off = [[distance(counts, q, int(y)) for y in cells[j]] for j, q in enumerate(DECILES)]
     for j, q in enumerate(DECILES):
         assert np.mean(np.array(off[j]) > one.rank_error(0.5, q)) < 0.5
 
@@ -177,54 +199,112 @@ def test_low_levels_leave_a_narrow_bar():
 
 # Bars
 
+CELLS, TIMES = 4096, 1500
+EDGE = 0.905
+"""A bar that holds the quantile with 95 % does so in fewer of 1,500 with a chance below 1e-11 (binomial law).
 
-def rows(name, size=8000, cells=4096):
+The thirty quantiles below are below it with a chance below 1e-9 together.
+"""
+
+
+def rows(name, size=8000):
     chance = np.random.default_rng(5)
     values = {
         "even": chance.uniform(0, 1, size),
         "normal": chance.normal(0.5, 0.15, size),
         "skewed": chance.lognormal(-1.5, 0.5, size),
+        "clusters": chance.choice([0.1, 0.3, 0.5, 0.7], size, p=[0.2, 0.1, 0.4, 0.3]) + chance.uniform(0, 0.1, size),
+        "atoms": np.round(chance.normal(0.5, 0.15, size), 1),
+        "some atoms": np.where(chance.random(size) < 0.3, 0.4, chance.uniform(0, 1, size)),
     }[name]
-    return np.clip(values * cells, 0, cells - 1).astype(int)
+    return np.clip(values * CELLS, 0, CELLS - 1).astype(int)
 
 
-def coverage(one, name, times):
-    """The share of error bars that hold the true quantile, for each of them; groups are releases of the same values."""
+def drawn(one, name, times=TIMES):
+    """The true quantiles, and values and bars; groups are releases of the same values."""
     cells = rows(name)
-    counts = np.bincount(cells, minlength=4096)
     truth = np.quantile(cells, [float(q) for q in one.at], method="inverted_cdf")[:, None]
-    _, low, high = one.draw(np.repeat(counts[None], times, axis=0), histogram(4096), SYSTEM)
+    counts = np.repeat(np.bincount(cells, minlength=CELLS)[None], times, axis=0)
+    return truth, *map(np.atleast_2d, one.draw(counts, histogram(CELLS), SYSTEM))
+
+
+def coverage(one, name):
+    """The share of error bars that hold the true quantile, for each of them."""
+    truth, _, low, high = drawn(one, name)
     return ((low <= truth) & (truth <= high)).mean(axis=1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["even", "normal", "skewed"])
-def test_error_bars_hold_the_true_quantiles(name):
-    """1,200 releases: a standard deviation of 0.63 % for each of them, and less for their mean."""
-    (one,) = made(DECILES, nz.Pure("1/36"), cells=4096)
-    found = coverage(one, name, 1200)
-    assert np.abs(found - 0.95).max() < 0.04
-    assert abs(found.mean() - 0.95) < 0.03
+def halved(one):
+    """The broken twin: ends at half the distance."""
+    ends = [
+        replace(end, shift=[t / 2 for t in end.shift] if isinstance(end, Quantiles) else end.shift / 2)
+        for end in one.mechanisms
+    ]
+    return RanksTogether(*ends) if isinstance(one, RanksTogether) else Ranks(tuple(ends))
+
+
+def median(share):
+    return ranks(histogram(CELLS), HALF, share, ONE, 0.95)
+
+
+def test_the_edge_is_what_is_said_of_it():
+    least = math.ceil(EDGE * TIMES)
+    logs = [math.lgamma(TIMES + 1) - math.lgamma(k + 1) - math.lgamma(TIMES - k + 1) for k in range(least)]
+    below = [math.exp(c + k * math.log(0.95) + (TIMES - k) * math.log(0.05)) for k, c in enumerate(logs)]
+    assert math.fsum(below) < 1e-9 / 30
 
 
 @pytest.mark.slow
-def test_bars_at_half_the_distance_do_not():
-    (one,) = made(DECILES, nz.Pure("1/36"), cells=4096)
-    shifts = [[t / 2 for t in end.shift] for end in (one.low, one.high)]
-    twin = replace(one, low=replace(one.low, shift=shifts[0]), high=replace(one.high, shift=shifts[1]))
-    assert coverage(twin, "even", 600).max() < 0.91
+@pytest.mark.parametrize("share", [nz.Pure("1/4"), nz.ZCDP("1/200")], ids=str)
+@pytest.mark.parametrize("name", ["even", "normal", "skewed", "clusters", "atoms", "some atoms"])
+def test_error_bars_of_medians_hold_them(name, share):
+    assert coverage(median(share), name).min() >= EDGE
 
 
 @pytest.mark.slow
-def test_bars_of_single_quantiles_hold_them_as_well():
-    for q in (HALF, Fraction(9, 10)):
-        one = ranks(histogram(4096), q, nz.Pure("1/4"), ONE, 0.95)
-        assert isinstance(one.middle, FlippedQuantile)
-        cells = rows("normal")
-        truth = np.quantile(cells, float(q), method="inverted_cdf")
-        counts = np.repeat(np.bincount(cells, minlength=4096)[None], 1200, axis=0)
-        _, low, high = one.draw(counts, histogram(4096), SYSTEM)
-        assert abs(np.mean((low <= truth) & (truth <= high)) - 0.95) < 0.04
+@pytest.mark.parametrize(("name", "at"), [("skewed", DECILES), ("even", QUARTILES), ("normal", QUARTILES)])
+def test_error_bars_of_quantiles_together_hold_them(name, at):
+    (one,) = made(at, nz.Pure(Fraction(1, 4 * len(at))), cells=CELLS)
+    assert isinstance(one, RanksTogether)
+    assert coverage(one, name).min() >= EDGE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [False, True])
+def test_bars_at_half_the_distance_do_not(together):
+    one = made(QUARTILES, nz.Pure("1/12"), cells=CELLS)[0] if together else median(nz.Pure("1/4"))
+    assert coverage(halved(one), "even").max() < EDGE
+
+
+@pytest.mark.slow
+def test_how_wide_bars_are():
+    """Two values in each cell, G = epsilon = 1/16: t = 2 ln(20)/G, and 95 % of errors are below t/1.45.
+
+    Half a sum of two Laplace noises of scale 2/G is above s with e^(-s G) (1 + s G/2), which is 5 % at s G = 4.11. Its
+    quantile among 4,000 has a standard deviation of 2 %, and 6.1 of these have a chance of 1e-9.
+    """
+    t, counts = 2 * math.log(20) * 16 / 2, np.full((4000, CELLS), 2)
+    value, low, high = median(nz.Pure("1/16")).draw(counts, histogram(CELLS), SYSTEM)
+    half, error = np.mean(high - low) / 2, np.quantile(np.abs(value - (CELLS - 1) / 2), 0.95)
+    assert half == pytest.approx(t, rel=0.07)
+    assert half / error == pytest.approx(1.45, rel=0.13)
+
+
+@pytest.mark.parametrize("beside", ["a gap", "few rows"])
+def test_what_bars_take_for_granted_matters_and_ranks_do_not_need_it(beside):
+    """A quantile beside a wide gap, or with fewer rows above than its bar needs, is missed by more than 20 % of bars.
+
+    The standard deviation is at most 1.6 % among 1,000; more than half are missed. The ranks hold with 95 %.
+    """
+    counts, q = np.zeros(CELLS, np.int64), HALF if beside == "a gap" else Fraction(9, 10)
+    counts[1000:1100], counts[3000:3100] = (40, 40) if beside == "a gap" else (3, 0)
+    counts[1000] += 20 * (beside == "a gap")  # the target is 10 ranks below it
+    one = ranks(histogram(CELLS), q, nz.Pure("1/4"), ONE, 0.95)
+    value, low, high = one.draw(np.repeat(counts[None], 1000, axis=0), histogram(CELLS), SYSTEM)
+    truth = np.searchsorted(np.cumsum(counts), float(q * int(counts.sum())))
+    missed = np.mean((truth < low) | (high < truth))
+    assert missed > 0.2
+    assert np.mean([distance(counts, q, int(y)) > one.rank_error(0.95) for y in value]) < 0.1
 
 
 def test_no_groups_have_no_quantiles():
@@ -266,7 +346,7 @@ def test_deciles_are_told_recorded_and_free_again_in_any_order(spend):
     record = json.loads(release.to_json())["mechanisms"]
     assert sorted(part["mechanism"] for part in record if part["measure"] == "histogram") == [
         *["Quantile"],
-        *["Quantiles"] * 3,
+        *["Quantiles"] * 2,
     ]
     assert repr(check(release.to_json())) == repr(release.guarantee)
     left = repr(asked.budget)
@@ -308,6 +388,7 @@ def test_explaining_says_how_many_ranks_and_what_that_takes_for_granted():
     many = asked.explain(f"SELECT {', '.join(LISTED)} FROM t", spend=1).answers[0]
     assert "permute and flip" in few.mechanism
     assert "share a value" not in few.assumes
+    assert "needs 6 rows on each side of the quantile, without wide gaps" in few.assumes  # 2 ln(20) = 5.99
     assert {column.mechanism for column in many} == {"exponential mechanism on ranks, 9 quantiles together"}
     assert all("no more rows than these ranks share a value" in column.assumes for column in many)
     apart = [ranks(histogram(101), q, nz.Pure("1/9"), ONE, 0.95).rank_error(0.95) for q in DECILES]

@@ -400,7 +400,7 @@ def test_doubling_tables_do_not_explode():
     for old, new in pairwise(names):
         parts.append(f"{new} AS (SELECT x.patient_id FROM {old} x JOIN {old} y USING (patient_id))")
     for depth in (6, 30):
-        with pytest.raises(InputError, match=r"too (many|deep)"):
+        with pytest.raises(InputError, match=r"too (many|deep)|could make more than"):
             parse(f"WITH {', '.join(parts[:depth])} SELECT COUNT(*) FROM {names[depth - 1]}", SCHEMA)
 
 

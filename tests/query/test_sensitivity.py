@@ -43,8 +43,8 @@ PUBLIC = {
 }
 FLOOR = {"ward": WARD, "floor": Kind("integer", F(1), F(2), F(1))}
 OPEN = {
-    "once": table("once", FLOOR, public=True, unique=frozenset({"ward"})),
-    "twice": table("twice", FLOOR, public=True),
+    "once": table("once", FLOOR, public=True, repeats={"ward": 1}),
+    "twice": table("twice", FLOOR, public=True, repeats={"ward": 2}),
 }
 
 PERSONS = [(u, ward, x) for u in (1, 2) for ward in "ab" for x in (0, 2, None)]
@@ -164,6 +164,13 @@ def test_two_private_tables(name, limits):
     assert checked(JOINED[name], two_tables(limits), world="v.w") == []
 
 
+@slow
+@pytest.mark.parametrize("cap", [1, 3])
+def test_two_private_tables_whose_join_is_capped(cap, monkeypatch):
+    monkeypatch.setattr("noisette.query.stability.MOST_JOINED", cap)
+    assert checked(JOINED["self"], two_tables(Limits(rows=2)), world="v.w") == []
+
+
 def test_rows_without_a_unit_change_nothing():
     nobody = [(None, ward, x) for ward in "ab" for x in (0, 2)]
     worlds = persons(Limits(rows=2), rows=PERSONS[:6] + nobody, most=2)
@@ -212,6 +219,10 @@ def test_a_limit_off_by_one_is_noticed():
     assert checked(WARDS, persons(Limits(groups=1, rows_per_group=1)), more=1)
 
 
+def test_a_limit_of_a_joined_table_off_by_one_is_noticed():
+    assert checked(JOINED["inner"], two_tables(Limits(rows=1)), world="v.w", more=1)
+
+
 @pytest.mark.parametrize("worlds", [persons(Limits(rows=2)), lonely()], ids=["persons", "rows"])
 def test_a_sensitivity_of_half_is_noticed(worlds):
     found = checked(ALONE["wards"], worlds, share=F(1, 2))
@@ -238,7 +249,7 @@ def test_a_join_that_forgets_units_is_noticed(monkeypatch):
 
 def test_a_repeating_key_taken_for_unique_is_noticed():
     question = f"SELECT {{w}} {ALL} FROM v JOIN twice USING (ward)"
-    assert checked(question, lonely(unique=frozenset({"ward"})))
+    assert checked(question, lonely(repeats={"ward": 1}))
 
 
 # Tables of their own

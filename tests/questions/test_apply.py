@@ -126,11 +126,11 @@ def test_the_same_question_is_free_and_another_function_is_not(curator):
 
 def test_explanations_show_each_number_and_what_failures_count_as(curator):
     question = Apply(size, blocks=20, outputs=["a", "b"], bounds=[(0, 1), (0, 50)], default=[0, 25], **SMALL)
-    shown = repr(curator.explain(question, spend=1))
+    shown = " ".join(repr(curator.explain(question, spend=1)).split())
     for part in (
         "Laplace noise",
         "a block that fails counts as 25",
-        "spread of the blocks",
+        "not how much the blocks differ",
         "mean of 20 blocks by 2.5",
     ):
         assert part in shown

@@ -480,7 +480,7 @@ def test_explanations_say_what_is_needed(clinic):
     ):
         shown = " ".join(repr(curator.explain(question, spend=SPEND)).split())
         assert said in shown
-        assert "at most 2 rows of one patient are counted" in shown
+        assert "At most 2 rows of each patient are used; further rows are left out." in shown
     assert curator.budget.entries == ()
 
 

@@ -11,7 +11,7 @@ import pytest
 import noisette as nz
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
-from noisette.releases import Column, Release
+from noisette.releases import Column, Release, figures, record
 
 
 def release(*columns, guarantee=None, **more):
@@ -30,14 +30,85 @@ MEANS = number("mean", [58.041, 7.5, float("nan")], 0.16)
 
 
 def test_numbers_stand_below_each_other():
-    lines = repr(release(WARDS, COUNTS, MEANS)).splitlines()
+    lines = repr(release(WARDS, COUNTS, MEANS, caveats=("Rows are left out.",))).splitlines()
     assert lines == [
         "ward           n  mean",
         "north  1,968 ± 3    58.04 ± 0.16",
         "<b>       -5 ± 3     7.50 ± 0.16",
         "NULL      12 ± 3  unknown",
         "ε = 1 · 95% error bars · left: ε = 1",
+        "Rows are left out.",
     ]
+
+
+# Ends of error bars within what declarations allow
+
+
+def test_ends_move_and_numbers_stay():
+    moved = COUNTS.within((0.0, 10.0))
+    assert (moved.low.tolist(), moved.high.tolist()) == ([10.0, 0.0, 9.0], [10.0, 0.0, 10.0])
+    assert moved.values.equals(COUNTS.values)
+    assert moved.half.tolist() == [3.0, 3.0, 3.0]
+    assert [part.tolist() for part in moved.unmoved] == [COUNTS.low.tolist(), COUNTS.high.tolist()]
+    assert repr(release(WARDS, moved)).splitlines()[:4] == repr(release(WARDS, COUNTS)).splitlines()[:4]
+
+
+def test_moved_columns_are_sorted_with_their_bars():
+    moved = COUNTS.within((0.0, 10.0)).take(np.array([2, 0]))
+    assert moved.values.to_pylist() == [12, 1968]
+    assert (moved.low.tolist(), moved.high.tolist(), moved.half.tolist()) == ([9.0, 10.0], [10.0, 10.0], [3.0, 3.0])
+    assert [part.tolist() for part in moved.unmoved] == [[9.0, 1965.0], [15.0, 1971.0]]
+
+
+def test_a_bar_without_end_shows_the_one_that_declarations_leave():
+    endless = Column("a", pyarrow.array([40.0]), np.array([-np.inf]), np.array([np.inf])).within((0.0, 100.0))
+    assert "40 ± 60" in repr(release(endless))
+
+
+def test_the_record_keeps_the_bars_as_they_were_drawn():
+    record = json.loads(release(WARDS, COUNTS.within((0.0, 10.0)), caveats=("Rows are left out.",)).to_json())
+    assert record["rows"][0] == {"ward": "north", "n": 1968, "n_low": 10.0, "n_high": 10.0}
+    assert record["unclipped"] == {"n": {"low": [1965.0, -8.0, 9.0], "high": [1971.0, -2.0, 15.0]}}
+    assert record["caveats"] == ["Rows are left out."]
+    assert json.loads(release(WARDS, COUNTS.within((-9.0, 2000.0))).to_json())["unclipped"] == {}
+
+
+# Warnings
+
+
+def warned(values, half, span, guarantee=None):
+    return list(release(number("n", values, half).within(span), guarantee=guarantee).warnings)
+
+
+def test_bars_that_say_nothing_are_pointed_out():
+    everything = (
+        "n: the error bar is no narrower than all that is possible, 0 to 20; for ± 2 spend about 240 times as much."
+    )
+    assert warned([89], 479, (0.0, 20.0)) == [everything]
+    assert warned([10], 9.9, (0.0, 20.0)) == []
+    assert warned([10], 10, (0.0, 20.0)) == [everything.replace("240", "5")]
+    squared = warned([89], 479, (0.0, 20.0), ZCDP("0.1"))
+    assert squared == [everything.replace("about 240", "more than 10,000")]
+    assert warned([0.5], 1, (0.0, 1.0))[0].endswith("0 to 1; for ± 0.1 spend about 10 times as much.")
+
+
+def test_bars_that_exceed_their_number_are_pointed_out():
+    beyond = "n: the error bar exceeds the number itself; for a fifth of it spend about 20 times as much."
+    assert warned([24], 96, (0.0, np.inf)) == [beyond]
+    assert warned([-24], 96, (-np.inf, np.inf)) == [beyond]
+    assert warned([97], 96, (0.0, np.inf)) == []
+    assert warned([1], 4, (-10.0, 10.0)) == []  # a mean about 0 may well be smaller than its bar
+    assert warned([0], 4, (0.0, np.inf))[0].endswith("spend more than 10,000 times as much.")
+    said = release(WARDS, number("n", [24, 500, 24], 96)).warnings[0]
+    assert said.startswith("n: in 2 of 3 rows the error bar exceeds the number itself;")
+    assert said.endswith(", or ask for larger groups.")
+
+
+def test_warnings_stand_below_the_table_and_in_the_record():
+    made = release(number("n", [3], 9), caveats=("Rows are left out.",))
+    assert repr(made).splitlines()[-2:] == [made.warnings[0], "Rows are left out."]
+    assert all(note in made._repr_html_() for note in made.notes)
+    assert json.loads(made.to_json())["warnings"] == list(made.warnings)
 
 
 def test_keys_stay_on_one_line():
@@ -50,7 +121,7 @@ def test_keys_stay_on_one_line():
 def test_many_rows_are_cut():
     shown = repr(release(number("n", list(range(100)), 1)))
     assert "... and 60 more rows" in shown
-    assert len(shown.splitlines()) == 43
+    assert len(shown.splitlines()) == 44  # the last line says that 0 ± 1 says little
 
 
 def test_in_a_notebook():
@@ -79,7 +150,7 @@ def test_as_frames(method, library):
 
 
 def test_the_statement_says_what_a_lawyer_asks():
-    said = release(COUNTS).statement
+    said = release(COUNTS, caveats=("At most 8 rows count.", "± covers the noise only.")).statement
     for part in (
         "all data of any one patient_id had been left out",
         "for every patient_id and against anyone",
@@ -87,8 +158,8 @@ def test_the_statement_says_what_a_lawyer_asks():
         "2.72 times as likely",
         "ε = 1 of the owner's budget",
         "Not promised",
-        "95%",
-        "clamped",
+        "holds the number without noise with a probability of 95%",
+        "At most 8 rows count. ± covers the noise only.",
     ):
         assert part in said
     assert "\n" not in said
@@ -131,3 +202,12 @@ def test_the_chart(tmp_path):
     figure = release(WARDS, COUNTS).plot(str(tmp_path / "n.png"))
     assert (tmp_path / "n.png").stat().st_size > 1000
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["north", "<b>", "NULL"]
+
+
+def test_a_profile_is_stated_at_a_delta_that_it_has():
+    profile = Approx(1, "1e-3") + ZCDP("0.1")
+    delta, epsilon = figures.at_some_delta(profile)
+    assert (delta, epsilon) == ("0.01", profile.epsilon("0.01"))
+    assert figures.promise(profile).endswith("at δ = 0.01")
+    assert record.stated(profile)["at"] == {"0.01": epsilon}
+    assert figures.at_some_delta(Approx(1, "0.9999999") + ZCDP("0.1")) == ("1", 0.0)

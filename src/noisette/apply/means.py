@@ -28,6 +28,7 @@ from noisette.apply.terms import Terms, recorded
 from noisette.exact.random import Random
 from noisette.mechanisms import Quantile
 from noisette.privacy import Guarantee
+from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
 
 __all__ = ["Mean", "Winsorized", "mean", "winsorized"]
@@ -76,6 +77,11 @@ class Mean:
         """Why this noise."""
         return f"{self.noise.name} noise on the mean over {self.terms.blocks:,} blocks, {self.terms.held}."
 
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What becomes of outputs before they are aggregated."""
+        return self.numbers.omitted
+
     def expected(self) -> tuple[Expected, ...]:
         """The noise of each number."""
         return tuple(_expected(self.numbers, i, self.noise, self.terms) for i in range(len(self.numbers.names)))
@@ -109,7 +115,7 @@ def _expected(numbers: Numbers, i: int, noised: Noise, terms: Terms, note: str =
         _half(width, blocks, noised.steps(terms.level)),
         {},
         None,
-        f"{numbers.assumes(i)}{note}",
+        note,
     )
 
 
@@ -147,9 +153,14 @@ class Winsorized:
         """Why in two steps."""
         return f"Half of the promise finds where the blocks lie, the other half is {self.noise.name} noise for there."
 
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What becomes of outputs before they are aggregated."""
+        return self.numbers.omitted
+
     def expected(self) -> tuple[Expected, ...]:
         """The noise of each number if the quartiles are as far apart as can be."""
-        note = "; the error bar is smaller in proportion to the range about the quartiles"
+        note = "the error bar is smaller in proportion to the range about the quartiles"
         return tuple(_expected(self.numbers, i, self.noise, self.terms, note) for i in range(len(self.numbers.names)))
 
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:

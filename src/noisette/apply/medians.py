@@ -17,6 +17,7 @@ from noisette.apply.numbers import CELLS, Bar, Numbers, Range, counts, told
 from noisette.apply.terms import Terms, recorded
 from noisette.exact.random import Random
 from noisette.privacy import Guarantee
+from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
 from noisette.query.ranks import Ranks, ranks
@@ -51,6 +52,11 @@ class Median:
         """Why ranks."""
         return f"A median by ranks among {CELLS:,} cells: what few blocks give does not move it far."
 
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What becomes of outputs before they are aggregated."""
+        return self.numbers.omitted
+
     def expected(self) -> tuple[Expected, ...]:
         """By how many blocks each median is off."""
         blocks = self.ranks.rank_error(self.terms.level)
@@ -62,7 +68,7 @@ class Median:
                 None,
                 {},
                 blocks,
-                f"{self.numbers.assumes(i)}; ranks are counted in blocks, of which there are {self.terms.blocks:,}",
+                f"ranks are counted in blocks, of which there are {self.terms.blocks:,}",
             )
             for i, name in enumerate(self.numbers.names)
         )

@@ -10,6 +10,9 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.query.caveats import Omission
+from noisette.releases.figures import bound
+
 __all__ = ["CELLS", "Bar", "Numbers", "Range", "counts", "told"]
 
 Range: TypeAlias = tuple[Fraction, Fraction]
@@ -44,11 +47,12 @@ class Numbers:
         low, high = self.bounds[i]
         return float(high - low)
 
-    def assumes(self, i: int) -> str:
-        """What is taken for granted of a number."""
-        low, high = (float(end) for end in self.bounds[i])
-        failed = f"a block that fails counts as {float(self.default[i]):.6g}"
-        return f"outputs beyond [{low:.6g}, {high:.6g}] are clamped; {failed}; the spread of the blocks is not included"
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What outputs are clamped to, and what failures count as."""
+        beyond = "Outputs {} beyond [{}, {}] count as the nearer bound, and a block that fails counts as {}."
+        parts = zip(self.names, self.bounds, self.default, strict=True)
+        return tuple(Omission(beyond.format(name, *map(bound, (*ends, default)))) for name, ends, default in parts)
 
 
 def counts(values: Sequence[Fraction], bounds: Range) -> NDArray[np.int64]:

@@ -23,6 +23,7 @@ from noisette.exact.random import Random
 from noisette.mechanisms import Exponential, PermuteAndFlip
 from noisette.mechanisms.stable_mode import StableMode
 from noisette.privacy import Guarantee
+from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
 
 __all__ = ["LONGEST", "Vote", "mode", "stable"]
@@ -64,10 +65,15 @@ class Vote:
             return "The stable mode: exact where it is told, and told where no few blocks could alter it."
         return "The choice among listed labels that errs least for this promise."
 
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What a block counts as that gives no label."""
+        vote = "has no vote" if self.default is None else f"votes for {self.default}"
+        return (Omission(f"A block that fails, or gives no label that is known, {vote}."),)
+
     def expected(self) -> tuple[Expected, ...]:
         """By how many votes the label may lie behind the best, or must lead to be told."""
         kind = "random choice" if self.lead is None else "stable mode"
-        failed = "a block that fails has no vote" if self.default is None else "a block that fails has the default"
         return (
             Expected(
                 "label",
@@ -76,7 +82,7 @@ class Vote:
                 self.mechanism.interval(self.terms.level),
                 {},
                 None,
-                f"{self._meant()}; {failed}",
+                self._meant(),
             ),
         )
 

@@ -7,11 +7,13 @@ from noisette.cli.ask import ask
 from noisette.cli.audit import audit
 from noisette.cli.budget import budget
 from noisette.cli.buy import buy
+from noisette.cli.check import check
 from noisette.cli.common import examples
 from noisette.cli.demo import demo
 from noisette.cli.exits import Shell
 from noisette.cli.explain import explain
 from noisette.cli.ledger import ledger
+from noisette.cli.left_out import left_out
 from noisette.cli.open import open_data
 
 __all__ = ["app"]
@@ -28,7 +30,20 @@ _EXPLAIN = examples(
     'noisette explain "SELECT count(*) AS n FROM visits" --spend 0.1',
     'noisette explain "SELECT avg(age) AS age FROM visits" --error 1 --rows 10000',
 )
-_BUY = examples("noisette buy bounds age --spend 0.1", "noisette buy keys visits.ward --spend 0.1,1e-8")
+_LEFT_OUT = examples(
+    "noisette left-out visits --rows 1,2,4,8,16 --spend 0.1",
+    "noisette left-out visits --column cost --bounds 0,1000 --bounds 0,5000 --spend 0.1",
+)
+_BUY = examples(
+    "noisette buy bounds age --spend 0.1",
+    "noisette buy keys visits.ward --spend 0.1,1e-8",
+    "noisette buy rows visits --spend 0.05",
+)
+_CHECK = examples(
+    'noisette ask "SELECT count(*) AS n FROM visits" --spend 0.1 --json > record.json',
+    "noisette check record.json",
+    "noisette check record.json --without-ledger",
+)
 _BUDGET = examples("noisette budget", "noisette budget --analyst ana --json")
 _LEDGER = examples(
     "noisette ledger", "noisette ledger head > head.txt", 'noisette ledger verify --head "$(cat head.txt)"'
@@ -43,8 +58,10 @@ app = typer.Typer(
 app.command("open", epilog=_OPEN)(open_data)
 app.command(epilog=_ASK)(ask)
 app.command(epilog=_EXPLAIN)(explain)
+app.command("left-out", epilog=_LEFT_OUT)(left_out)
 app.add_typer(buy, name="buy", epilog=_BUY)
 app.command(epilog=_BUDGET)(budget)
+app.command(epilog=_CHECK)(check)
 app.add_typer(ledger, name="ledger", epilog=_LEDGER)
 app.command()(demo)
 app.command()(audit)

@@ -43,6 +43,9 @@ def ask(
         answers = curator.ask(asked, spend=promise, level=level)
     if parquet is not None:
         _write_parquet(answers, parquet)
+    if csv:  # numbers alone go on; what to know about them goes to the terminal
+        for note in dict.fromkeys(note for answer in answers for note in answer.notes):
+            typer.echo(note, err=True)
     texts = [_csv(answer) if csv else answer.to_json() if json else str(answer) for answer in answers]
     typer.echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
 

@@ -1,4 +1,4 @@
-"""`noisette buy`: bounds and keys that the owner does not declare but lets be bought."""
+"""`noisette buy`: bounds, keys and limits that the owner does not declare but lets be bought."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["buy"]
 
-buy = typer.Typer(help="Buy the bounds or the keys of a column, once, for all who ask.", no_args_is_help=True)
+buy = typer.Typer(help="Buy bounds, keys or a limit on rows, once, for all who ask.", no_args_is_help=True)
 Column: Any = Annotated[str, typer.Argument(help="age, or visits.age where there are several tables.")]
 Spend: Any = Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")]
 Again: Any = Annotated[bool, typer.Option("--again", help="Buy anew what was bought before, and use that.")]
@@ -38,26 +38,51 @@ def _purchase(what: "What") -> Callable[..., None]:
         analyst: Analyst = None,
         project: Folder = None,
     ) -> None:
-        price, found = amount(spend, "--spend"), project_of(project)
-        with patience("Buying"):
-            bought, left = found.buy(what, column, spend=price, analyst=analyst, again=again)
-        typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
+        _bought(what, column, spend, again, json, analyst, project)
 
     return purchase
+
+
+def _bought(
+    what: "What", name: str | None, spend: str, again: bool, json: bool, analyst: str | None, folder: Any, **terms: Any
+) -> None:
+    """Buy and show it."""
+    price, found = amount(spend, "--spend"), project_of(folder)
+    with patience("Buying"):
+        bought, left = found.buy(what, name, spend=price, analyst=analyst, again=again, **terms)
+    typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
 
 
 for _what, _help in _FOR_SALE.items():
     buy.command(_what, help=_help)(_purchase(_what))
 
 
+@buy.command()
+def rows(
+    spend: Spend,
+    table: Annotated[str | None, typer.Argument(help="visits, where there are several tables.")] = None,
+    most: Annotated[int | None, typer.Option(help="The largest limit that may be chosen: 8192, unless told.")] = None,
+    for_spend: Annotated[
+        str | None, typer.Option("--for", help="What later questions spend: nine times --spend, unless told.")
+    ] = None,
+    again: Again = False,
+    json: Json = False,
+    analyst: Analyst = None,
+    project: Folder = None,
+) -> None:
+    """Buy how many rows of one unit may count; for a table whose policy says rows = "private"."""
+    later = None if for_spend is None else amount(for_spend, "--for")
+    _bought("rows", table, spend, again, json, analyst, project, most=most, for_spend=later)
+
+
 def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:
     from noisette.releases.record import stated
 
-    exact = bought.what == "bounds"
+    values = [str(value) if bought.what == "bounds" else value for value in bought.values]
     return {
         "table": bought.table,
         "column": bought.column,
-        bought.what: [str(value) if exact else value for value in bought.values],
+        bought.what: values if bought.column else values[0],
         "spend": stated(bought.spend),
         "left": stated(left),
         "policy": bought.lines,

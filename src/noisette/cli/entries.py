@@ -31,9 +31,12 @@ def _what(body: Mapping[str, Any]) -> str:
         case "charge":
             return question(body["question"])
         case "open":
-            return "the ledger was opened"
+            over = f", starting over: {body['start_over']}" if "start_over" in body else ""
+            return f"the ledger was opened{over}"
         case "answer":
             return "its answer was kept"
+        case "release":
+            return "a record of it was handed out"
         case _:
             return f"{body['act']}: {body['why']}"
 

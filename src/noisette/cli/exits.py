@@ -1,10 +1,10 @@
 """How commands end.
 
 0   well
-1   something else went wrong
+1   the question failed after its charge, or something else went wrong
 2   the input cannot be used; nothing was spent
 3   the budget refuses; nothing was spent
-4   going on would break a promise, or the ledger is not as it was written
+4   going on would break a promise, or the ledger or a record is not as it was written
 
 A fault is one sentence on the error stream. None of them quotes data.
 """
@@ -17,11 +17,11 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from noisette.errors import BudgetError, InputError, NoisetteError, PrivacyError
+from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 
 __all__ = ["Shell", "code_of", "sentence_of"]
 
-_CODES: list[tuple[type[Exception], int]] = [(BudgetError, 3), (PrivacyError, 4), (InputError, 2)]
+_CODES: list[tuple[type[Exception], int]] = [(BudgetError, 3), (PrivacyError, 4), (InputError, 2), (FailedError, 1)]
 
 
 def code_of(fault: Exception) -> int:
@@ -29,6 +29,8 @@ def code_of(fault: Exception) -> int:
 
     >>> code_of(InputError("?")), code_of(BudgetError("?")), code_of(PrivacyError("?")), code_of(KeyError("?"))
     (2, 3, 4, 1)
+    >>> code_of(FailedError())
+    1
     """
     if _usage(fault):
         return 2

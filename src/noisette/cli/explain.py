@@ -64,6 +64,7 @@ def _told(found: "Explanation") -> dict[str, Any]:
         "level": found.level,
         "unit": found.offer.unit,
         "why": found.why,
+        "caveats": found.caveats,
         "questions": [[_column(column) for column in columns] for columns in found.answers],
     }
 
@@ -77,4 +78,5 @@ def _column(column: "Expected") -> dict[str, Any]:
         "mechanism": column.mechanism,
         "sensitivity": column.sensitivity,
         "assumes": column.assumes,
+        "warning": column.warning,
     }

@@ -1,19 +1,28 @@
 """`noisette open`: declare who is protected and how much may be told, and make a project of it."""
 
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noisette.cli.common import Folder, Json, amount, as_json, patience
+from noisette.errors import InputError
 
 if TYPE_CHECKING:
     from noisette.curator.gaps import Gap
+    from noisette.curator.ledger import KnownError
     from noisette.curator.opening import Described
     from noisette.curator.project import Project
     from noisette.query.schema import Column, Table
 
 __all__ = ["open_data"]
+
+_UNGUARDED = (
+    "the state folder of this user cannot be written, so a ledger that is deleted would not be missed; "
+    "name another one with NOISETTE_STATE"
+)
 
 
 def open_data(
@@ -24,21 +33,34 @@ def open_data(
     groups: Annotated[int | None, typer.Option(help="The most groups that one unit counts in.")] = None,
     rows_per_group: Annotated[int | None, typer.Option(help="The most rows of one unit in a group.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy file that says all of it.", metavar="FILE")] = None,
+    start_over: Annotated[
+        bool, typer.Option("--start-over", help="As the owner: begin anew where there was a ledger; needs --why.")
+    ] = False,
+    why: Annotated[str | None, typer.Option(help="The reason, for those who read the ledger later.")] = None,
     json: Json = False,
     project: Folder = None,
 ) -> None:
     """Make a project: a policy file to edit, a ledger with the budget, and a secret, beside the data.
 
-    To open the same data again changes nothing: there is one budget for them.
+    To open the same data again changes nothing: there is one budget for them. If their ledger was deleted, or they have
+    one elsewhere, a new start needs the owner's word: at a terminal you are asked, else say --start-over --why.
     """
     from noisette.curator.gaps import gaps
+    from noisette.curator.ledger import KnownError
     from noisette.curator.project import Project
 
+    if start_over != (why is not None):
+        raise InputError("To begin anew where there was a ledger, say --start-over and --why '…', the reason.")
+
     promise = None if budget is None else amount(budget, "--budget")
-    limits = {"rows": rows, "groups": groups, "rows_per_group": rows_per_group}
-    with patience("Opening"):
-        made = Project.create(data, folder=project, budget=promise, unit=unit, policy=policy, **limits)
-        found = made.described()
+    said = partial(Project.create, data, folder=project, budget=promise, unit=unit, policy=policy)
+    create = partial(said, rows=rows, groups=groups, rows_per_group=rows_per_group)
+    try:
+        with patience("Opening"):
+            made = create(start_over=why)
+    except KnownError as known:
+        made = create(start_over=_reason(known))
+    found = made.described()
     missing = gaps(found.schema)
     if json:
         typer.echo(as_json(_told(made, found, missing)))
@@ -46,10 +68,25 @@ def open_data(
         _show(made, found, missing)
 
 
+def _reason(known: "KnownError") -> str:
+    """Why the owner starts over; where nobody can be asked, nothing is begun."""
+    if not _terminal():
+        raise known
+    typer.echo(str(known), err=True)
+    if not typer.confirm("Begin a new ledger with a new budget?", default=False, err=True):
+        raise known
+    return str(typer.prompt("Why, for those who read the ledger later", err=True))
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 # For machines
 
 
 def _told(made: "Project", found: "Described", missing: "list[Gap]") -> dict[str, Any]:
+    from noisette.curator.ledger.heads import guarded
     from noisette.releases.record import stated
 
     return {
@@ -59,12 +96,14 @@ def _told(made: "Project", found: "Described", missing: "list[Gap]") -> dict[str
         "neighbours": str(found.policy.neighbours),
         "tables": {name: _table(table) for name, table in found.schema.items()},
         "missing": [vars(gap) for gap in missing],
+        "guarded": guarded(),
     }
 
 
 def _table(table: "Table") -> dict[str, Any]:
     columns = {column.name: _column(column) for column in table.columns}
-    return {"unit": table.unit, **vars(table.limits), "public": table.public, "columns": columns}
+    limits = {**vars(table.limits), **({"rows": "private"} if table.private_rows else {})}
+    return {"unit": table.unit, **limits, "public": table.public, "columns": columns}
 
 
 def _column(column: "Column") -> dict[str, Any]:
@@ -79,12 +118,15 @@ def _column(column: "Column") -> dict[str, Any]:
 def _show(made: "Project", found: "Described", missing: "list[Gap]") -> None:
     from rich.console import Console
 
+    from noisette.curator.ledger.heads import guarded
     from noisette.releases.figures import promise
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(f"budget   {promise(found.policy.budget)} for all answers together, {found.policy.neighbours}")
     console.print(f"policy   {_near(made.policy_file)}")
     console.print(f"project  {_near(made.folder / '.noisette')}")
+    if not guarded():
+        console.print(f"note     {_UNGUARDED}")
     for table in found.schema.values():
         console.print()
         console.print(f"{table.name}: {_whose(table)}")
@@ -102,7 +144,8 @@ def _whose(table: "Table") -> str:
         return "public, it protects nobody"
     if table.unit is None:
         return "each row is protected by itself; if one person can have several, name a unit"
-    limits = [f"{name} {number}" for name, number in vars(table.limits).items() if number is not None]
+    limits = ["rows for sale"] if table.private_rows else []
+    limits += [f"{name} {number}" for name, number in vars(table.limits).items() if number is not None]
     return f"all rows of one {table.unit} are protected together ({', '.join(limits) or 'no limit yet'})"
 
 

@@ -8,7 +8,7 @@ import typer
 
 from noisette.errors import InputError
 
-__all__ = ["File", "Question", "questions_of"]
+__all__ = ["File", "Question", "questions_of", "text_of"]
 
 Question: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="SQL", help="SELECT … FROM …; several are separated by semicolons.")
@@ -24,14 +24,15 @@ def questions_of(question: str | None, file: Path | None) -> list[str]:
 
     if (question is None) == (file is None):
         raise InputError("Say what to ask, in quotation marks or with --file.")
-    text = _read(file) if file is not None else question or ""
+    text = text_of(file) if file is not None else question or ""
     found = statements(text)
     if not found:
         raise InputError("There is nothing to ask: write SELECT … FROM ….")
     return found
 
 
-def _read(file: Path) -> str:
+def text_of(file: Path) -> str:
+    """What a file says; - is the input."""
     try:
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
     except OSError:

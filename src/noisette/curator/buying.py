@@ -7,7 +7,6 @@ beyond. Keys are those that enough units share, told by the optimal rule for (ep
 
 import datetime
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -20,7 +19,7 @@ from noisette.mechanisms.extent import Extent
 from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical
 from noisette.query.expected import SIZES, Expected
-from noisette.query.expression import Call, Expression, Literal, Name
+from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import LARGEST, Value, in_order
 from noisette.query.measure import sensitivity
 from noisette.query.operations import kind_of
@@ -29,6 +28,7 @@ from noisette.query.prepare import prepare
 from noisette.query.question import declared
 from noisette.query.schema import Column, Schema, Table
 from noisette.query.sources.source import Source
+from noisette.questions.cells import cell_of
 from noisette.questions.told import ByOne
 
 __all__ = ["Bounds", "keys_query", "offered", "with_bounds", "with_keys"]
@@ -65,7 +65,7 @@ class Bounds:
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BoundsOffer":
         """Count the values of each cell, and search."""
         value = Name(f"t1.{self.column.name}")
-        cell = Call("case", (Call("is_null", (value,)), Literal(None), _cell(value, _edges(self.column))))
+        cell = Call("case", (Call("is_null", (value,)), Literal(None), cell_of(value, _edges(self.column))))
         counted = (("low", Aggregate("quantile", cell, Fraction(0))),)  # of which the histogram is what is needed
         prepared = prepare(canonical(Query(Scan(self.table.name, "t1"), (), counted)), schema)
         [measure] = prepared.request.measures
@@ -92,9 +92,9 @@ class BoundsOffer(ByOne):
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How many rows may lie beyond an end."""
-        off, part = self.mechanism.interval(self.level), self.prepared.part
-        said = f"sparse vector technique on {self.mechanism.cells:,} cells", f"rows: {part.total}"
-        note = f"at most {part.total} rows of one {self.unit} are counted; so many rows may lie beyond"
+        off = self.mechanism.interval(self.level)
+        said = f"sparse vector technique on {self.mechanism.cells:,} cells", f"rows: {self.reach.l1}"
+        note = "the error is how many rows may lie beyond"
         ends = ("low", self.mechanism.within), ("high", self.mechanism.beyond)
         return [tuple(Expected(name, *said, None, {}, aim + off, note) for name, aim in ends)]
 
@@ -131,20 +131,6 @@ def _steps(most: Fraction) -> list[int]:
     powers = [2**power for power in range(int(most).bit_length())]
     parts = [Fraction(power * (_BETWEEN + part), _BETWEEN) for power in powers for part in range(_BETWEEN)]
     return [int(step) for step in parts if step.denominator == 1 and step <= most]
-
-
-def _cell(value: Expression, edges: Sequence[Value]) -> Expression:
-    """In which cell a value lies: first in which run of cells, so that engines compare few times for each row."""
-    run = math.isqrt(len(edges)) + 1
-    runs = [range(first, min(first + run, len(edges) + 1)) for first in range(0, len(edges) + 1, run)]
-    within = [_first(value, [(edges[i], Literal(i)) for i in cells[:-1]], Literal(cells[-1])) for cells in runs]
-    return _first(value, [(edges[cells[-1]], one) for cells, one in zip(runs[:-1], within, strict=False)], within[-1])
-
-
-def _first(value: Expression, arms: Sequence[tuple[Value, Expression]], otherwise: Expression) -> Expression:
-    """What stands beside the first edge that a value is below."""
-    conditions = [part for edge, one in arms for part in (Call("less", (value, Literal(edge))), one)]
-    return Call("case", (*conditions, otherwise)) if arms else otherwise
 
 
 def with_bounds(

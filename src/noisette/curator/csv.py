@@ -1,6 +1,5 @@
 """CSV files: they hold text alone, so their types are declared, never guessed from the rows."""
 
-import csv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from noisette.curator.places import inside, wrong
 from noisette.curator.rules import TableRules
 from noisette.errors import InputError
+from noisette.query.sources.csv import first_line
 
 __all__ = ["check_csv", "header", "is_csv"]
 
@@ -49,9 +49,7 @@ def _lines(place: str, source: Any) -> str:
 
 def header(source: Any) -> list[str]:
     """The names in the first line, as far as they can be read."""
-    path = Path(source[0] if isinstance(source, list | tuple) else source)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ","), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
+        return first_line(str(source[0] if isinstance(source, list | tuple) else source), "")
+    except InputError:
         return []

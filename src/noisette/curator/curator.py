@@ -6,16 +6,19 @@ from typing import Any, TypeAlias, overload
 
 from noisette.curator.budget import Budget
 from noisette.curator.buying import Bounds, keys_query, offered, with_bounds, with_keys
+from noisette.curator.buying_rows import MOST_ROWS, Rows, for_sale, with_rows
 from noisette.curator.explanation import Explanation, cheapest
-from noisette.curator.keeping import key_of, paid
+from noisette.curator.keeping import key_of, paid, recorded
 from noisette.curator.ledger import Ledger, Memory
 from noisette.curator.policy import Policy
+from noisette.curator.spending import plannable
 from noisette.curator.stream import Watch, begun, watching
-from noisette.errors import InputError, NoisetteError
+from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction
 from noisette.exact.random import SYSTEM
 from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
 from noisette.privacy.neighbours import common
+from noisette.process import here
 from noisette.query.expected import SIZES
 from noisette.query.frame import Asked, Frame, frame
 from noisette.query.kind import Value
@@ -29,6 +32,11 @@ from noisette.releases import Release
 
 __all__ = ["Curator", "new_secret"]
 
+_FORKED = (
+    "This curator belongs to the parent process, and its engine does not survive a fork: open the data again in this "
+    "one, with the same ledger file (ledger=...)."
+)
+
 One: TypeAlias = str | Query | Asked | Question
 Spend: TypeAlias = Promise | Number
 
@@ -37,8 +45,8 @@ class Curator:
     """Answers questions about the tables it holds; `nz.open` makes one.
 
     Every question is charged before the data is touched. The same question for the same spend gets the same answer
-    again, for free. `secret` keys the choice of rows where a unit has more than may count; `state` names the state of
-    the data that answers are about.
+    again, for free; so does one that failed (`keeping`). `secret` keys the choice of rows where a unit has more than
+    may count; `state` names the state of the data that answers are about.
     """
 
     def __init__(
@@ -57,7 +65,7 @@ class Curator:
         self._secret = new_secret() if secret is None else secret
         self._state = state
         self._kept: dict[str, Any] = {}
-        self._lock = Lock()
+        self._lock, self._process = Lock(), here()
 
     @property
     def schema(self) -> Schema:
@@ -88,8 +96,11 @@ class Curator:
             raise InputError(BEGIN)
         promise = self._promise(spend)
         offer = self._offer(question, promise, level)
+        caveats = offer.caveats  # before anything is charged: they follow from declarations alone
         drawn = self._drawn(offer, promise)
-        answers = [self._release(offer, columns, level) for columns in offer.answers(drawn)]
+        pairs = zip(offer.answers(drawn), caveats, strict=True)
+        releases = [self._release(offer, columns, level, sentences) for columns, sentences in pairs]
+        answers = recorded(self.ledger, self._key(offer, promise), releases)
         return answers if _several(question) else answers[0]
 
     def explain(
@@ -114,6 +125,7 @@ class Curator:
             return self._explained(question, self._promise(spend), level, sizes)
         assert error is not None
         share = None if delta is None else fraction(delta, "delta")
+        plannable(Approx(1, share or 0))
 
         def width(promise: Promise) -> float:
             return self._explained(question, promise, level, sizes).error
@@ -125,6 +137,7 @@ class Curator:
         promise = self._promise(spend)
         offer = watching(above).offer(self._schema, promise, self.policy.neighbours, 0.95)
         key = self._key(offer, promise)
+        self._check_process()
         with self._lock:
             if key not in self._kept:
                 line = begun(self.ledger, offer, key, self._secret, analyst=self.analyst)
@@ -146,17 +159,28 @@ class Curator:
         self._schema = with_keys(self._schema, table, wanted, found)
         return found
 
+    def rows(
+        self, table: str | None = None, *, spend: Spend, most: int = MOST_ROWS, for_spend: Spend | None = None
+    ) -> int:
+        """Buy the limit on rows of a table whose policy says rows = "private"; later questions use it.
+
+        It is at most `most`, and chosen for questions that spend `for_spend`: nine times its own price, unless told.
+        """
+        sold, later = for_sale(self._schema, table), None if for_spend is None else self._promise(for_spend)
+        found = int(self.ask(Rows(sold, most, later), spend=spend).columns[0].values[0].as_py())
+        self._schema = with_rows(self._schema, sold, found)
+        return found
+
     # What the methods above share
 
     def _allows(self, cost: Guarantee) -> bool:
         return self.ledger.allows(cost, analyst=self.analyst)
 
     def _promise(self, spend: Spend) -> Promise:
-        """What to spend as a promise above 0; a bare number is a pure epsilon."""
+        """What to spend as a promise that a plan can be made for; a bare number is a pure epsilon."""
         made = spend if isinstance(spend, Pure | Approx | ZCDP) else Pure(fraction(spend, "spend"))
         common(made.neighbours, self.policy.neighbours)
-        if (made.rho if isinstance(made, ZCDP) else made.eps) <= 0:
-            raise InputError("Spend more than 0: an answer without any noise budget cannot be given.")
+        plannable(made)
         return made
 
     def _offer(self, question: Any, spend: Promise, level: float) -> Offer:
@@ -186,6 +210,7 @@ class Curator:
     def _drawn(self, offer: Offer, spend: Promise) -> Any:
         """What was drawn for the same question and spend before, or else: charge, then draw."""
         key = self._key(offer, spend)
+        self._check_process()
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = paid(self.ledger, offer, key, self._draw, analyst=self.analyst)
@@ -194,20 +219,20 @@ class Curator:
     def _key(self, offer: Offer, spend: Promise) -> str:
         return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
 
+    def _check_process(self) -> None:
+        """Refuse a copy of this curator that a fork made, before anything is charged; its lock may be held for ever."""
+        if here() != self._process:
+            raise PrivacyError(_FORKED)
+
     def _exactly(self, offer: Watching, question: Any) -> Exactly:
+        self._check_process()
         return offer.exactly(self._query(question), self._schema)
 
     def _draw(self, offer: Any) -> Any:
-        """Draw; an error that is not ours may quote data, so it ends here, with its own words."""
-        try:
-            return offer.draw(self._source, self._schema, self._secret)
-        except NoisetteError:
-            raise
-        except Exception:
-            pass
-        raise NoisetteError("The answer could not be computed; why stays inside, since it may quote data.")
+        return offer.draw(self._source, self._schema, self._secret)
 
-    def _release(self, offer: Offer, columns: Any, level: float) -> Release:
+    def _release(self, offer: Offer, columns: Any, level: float, caveats: tuple[str, ...]) -> Release:
+        """The release before it is recorded, which settles what is spent and left."""
         record = {
             "question": offer.text,
             "guarantee": repr(offer.guarantee),
@@ -215,7 +240,8 @@ class Curator:
             "unit": offer.unit,
             "mechanisms": offer.parts,
         }
-        return Release(columns, level, offer.guarantee, offer.unit, self.ledger.spent, self.ledger.left, record)
+        budget = self.policy.budget
+        return Release(columns, level, offer.guarantee, offer.unit, budget, budget, record, caveats)
 
     def _explained(self, question: Any, spend: Promise, level: float, sizes: tuple[int, ...]) -> Explanation:
         offer = self._offer(question, spend, level)

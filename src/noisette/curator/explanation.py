@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -68,21 +68,36 @@ class Explanation:
         full = "" if self.allowed else " · the budget does not hold this cost any more"
         return f"{promise(self.offer.guarantee)} · {percent(self.level)} error bars{full}"
 
+    @property
+    def caveats(self) -> tuple[tuple[str, ...], ...]:
+        """What each answer leaves out before any noise, in the sentences that will stand below it."""
+        return tuple(self.offer.caveats)
+
     def __repr__(self) -> str:
         names = max((len(column.name) for column in self.columns), default=0)
-        common = _common(self.columns)
+        common, several = _common(self.columns), len(self.answers) > 1
+        once = len(set(self.caveats)) == 1
         lines = [self._headline(), ""]
-        for i, columns in enumerate(self.answers, 1):
-            lines += [f"question {i}", ""] if len(self.answers) > 1 else []
+        for i, (columns, caveats) in enumerate(zip(self.answers, self.caveats, strict=True), 1):
+            lines += [f"question {i}", ""] if several else []
             for column in columns:
                 lines += [*_block(column, names, self.offer.unit, common), ""]
-        notes = [*(f"everywhere {note}" for note in common), self.why]
-        return "\n".join([*lines, *(line for note in notes for line in _wrapped(note, 2))])
+            lines += [] if once or not caveats else [*_all_wrapped(caveats), ""]
+        notes = [*(f"everywhere {note}" for note in common), *(self.caveats[0] if once else ()), self.why]
+        return "\n".join([*lines, *_all_wrapped(notes)])
 
     def _repr_html_(self) -> str:
-        head = ["column", "error bar", "noise", f"one {self.offer.unit} can change", "taken for granted"]
-        rows = [[c.name, width(c), c.mechanism, c.sensitivity, c.assumes] for c in self.columns]
-        return text.as_html(self._headline(), head, rows, [self.why])
+        head = ["column", "error bar", "noise", f"one {self.offer.unit} can change", "it rests on"]
+        rows = [
+            [c.name, width(c), c.mechanism, c.sensitivity, "; ".join(filter(None, [c.warning, c.assumes]))]
+            for c in self.columns
+        ]
+        said = dict.fromkeys(sentence for caveats in self.caveats for sentence in caveats)
+        return text.as_html(self._headline(), head, rows, [*said, self.why])
+
+
+def _all_wrapped(notes: Sequence[str]) -> list[str]:
+    return [line for note in notes for line in _wrapped(note, 2)]
 
 
 def _common(columns: tuple[Expected, ...]) -> list[str]:
@@ -98,7 +113,8 @@ def _block(column: Expected, names: int, unit: str, common: list[str]) -> Iterat
         f"one {unit} can change {part.replace(': ', ' by ', 1)}" for part in column.sensitivity.split("; ") if part
     ]
     own = [note for note in column.assumes.split("; ") if note and note not in common]
-    for line in filter(None, [*column.mechanism.split("; "), *changes, *own]):
+    warning = f"warning: {column.warning}" if column.warning else ""
+    for line in filter(None, [warning, *column.mechanism.split("; "), *changes, *own]):
         yield from _wrapped(" " * (names + 2) + line, names + 4)
 
 

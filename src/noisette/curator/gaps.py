@@ -27,7 +27,7 @@ def gaps(schema: Schema) -> list[Gap]:
 
 def _of_table(table: Table) -> Iterator[Gap]:
     place = inside("tables", table.name)
-    if table.unit is not None and table.limits == Limits():
+    if table.unit is not None and table.limits == Limits() and not table.private_rows:
         yield Gap(
             table.name, None, place, "rows = number", f"of one {table.unit} that may count; every question needs it"
         )

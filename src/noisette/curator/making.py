@@ -11,8 +11,9 @@ from typing import Any
 
 from noisette.curator.csv import header, is_csv
 from noisette.curator.curator import new_secret
+from noisette.curator.fingerprints import contents
 from noisette.curator.gaps import gaps, with_gaps
-from noisette.curator.ledger import open_ledger
+from noisette.curator.ledger import elsewhere, open_ledger
 from noisette.curator.opening import Described, described_data, is_database, table_name
 from noisette.curator.policy import Policy, read_policy
 from noisette.curator.rules import TableRules
@@ -38,6 +39,7 @@ class Wanted:
     unit: str | None = None
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
     policy: str | Path | None = None
+    start_over: str | None = None
 
     def described(self) -> Described:
         """The data under what is said; CSV columns that nobody described are text."""
@@ -123,7 +125,7 @@ def make(home: Path, folder: Path, wanted: Wanted, version: int) -> None:
         with _writing(home):
             policy, new = _policy(home, wanted, found)
             _write_secret(folder / "secret")
-            open_ledger(folder / "ledger.sqlite", budget=found.policy.budget).close()
+            _begin(folder / "ledger.sqlite", wanted, found)
             paths = {name: _relative(path, home) for name, path in wanted.data.items()}
             said = {"format": version, "data": paths, "policy": _relative(policy, home)}
             (folder / "project.json").write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", "utf-8")
@@ -132,6 +134,12 @@ def make(home: Path, folder: Path, wanted: Wanted, version: int) -> None:
         if policy is not None and new:
             policy.unlink(missing_ok=True)
         raise
+
+
+def _begin(where: Path, wanted: Wanted, found: Described) -> None:
+    """Begin the ledger; the first question says which data it is about, so that the policy may be edited until then."""
+    away = elsewhere(where, contents(found.tables, found.schema))
+    open_ledger(where, budget=found.policy.budget, elsewhere=away, start_over=wanted.start_over).close()
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from noisette.curator.csv import check_csv, is_csv
 from noisette.curator.curator import Curator
-from noisette.curator.fingerprints import fingerprints, state
+from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.frames import arrow
-from noisette.curator.ledger import Ledger, open_ledger
+from noisette.curator.ledger import Book, Ledger, elsewhere, open_ledger
 from noisette.curator.places import closest, inside, wrong
 from noisette.curator.policy import Policy, read_policy
 from noisette.curator.rules import TableRules
-from noisette.curator.tables import declared_only, described
+from noisette.curator.tables import declared_only, described, type_of
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.privacy import ZCDP, Approx, Promise, Pure
@@ -25,6 +25,7 @@ __all__ = ["Described", "described_data", "is_database", "open", "table_name"]
 
 _DATABASES = (".duckdb", ".db")
 _LIMITS = ("rows", "groups", "rows_per_group")
+_INDEX = "__index_level_"  # how pandas names an index that it writes into a file
 
 
 def open(
@@ -38,6 +39,7 @@ def open(
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ledger: str | Path | None = None,
     analyst: str | None = None,
+    start_over: str | None = None,
 ) -> Curator:
     """Open data for questions that protect each unit.
 
@@ -46,6 +48,7 @@ def open(
     has it; without one each row is a unit. `rows`, `groups` and `rows_per_group` limit how much of one unit is used.
     All of that and more may stand in a `policy` instead; what a policy says of a table comes first. `ledger` is where
     charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. `analyst` is who asks.
+    Where these data were charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
 
     >>> import noisette as nz, pyarrow
     >>> people = pyarrow.table({"age": [34, 51, 68], "ward": ["north", "south", "north"]})
@@ -57,7 +60,7 @@ def open(
     found = described_data(source, budget=budget, unit=unit, limits=(rows, groups, rows_per_group), policy=policy)
     if ledger is None:
         return found.curator(None, analyst=analyst)
-    kept = open_ledger(ledger, budget=found.policy.budget, data=found.fingerprints)
+    kept = found.ledger(ledger, budget=found.policy.budget, start_over=start_over)
     return found.curator(kept, analyst=analyst)
 
 
@@ -72,7 +75,31 @@ class Described(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str]:
         """What a ledger is about, by table."""
-        return fingerprints(self.tables, self.schema, self.policy.neighbours)
+        stored = {name: self._stored(name) for name in self.schema}
+        return fingerprints(self.tables, self.schema, self.policy.neighbours, stored)
+
+    @property
+    def former_fingerprints(self) -> dict[str, str]:
+        """The same by the rule of earlier versions, in which declared types stood for stored ones."""
+        return fingerprints(self.tables, self.schema, self.policy.neighbours, declared_columns(self.schema))
+
+    def ledger(self, where: str | Path, *, budget: Promise | None = None, start_over: str | None = None) -> Book:
+        """The ledger of these data; it begins only if there is none, nor was one for the same data or place."""
+        return open_ledger(
+            where,
+            budget=budget,
+            data=self.fingerprints,
+            formerly=self.former_fingerprints,
+            elsewhere=elsewhere(where, contents(self.tables, self.schema)),
+            start_over=start_over,
+        )
+
+    def _stored(self, name: str) -> Columns:
+        """The columns that a table stores, whatever the policy declares of them."""
+        stored = {c: kept for c, kept in self.engine.stored(name).items() if not c.startswith(_INDEX)}
+        if _holds_text(name, self.tables):
+            return dict.fromkeys(stored)
+        return {c: found for c, kept in stored.items() if (found := type_of(kept)) is not None}
 
     def curator(self, ledger: Ledger | None, *, analyst: str | None = None, secret: bytes | None = None) -> Curator:
         """A curator of these data that charges a ledger."""
@@ -94,12 +121,12 @@ def described_data(
     tables = _named(source)
     check_csv(tables, rules.tables, unit)
     engine = DuckDB(tables, declared_only(rules.tables) or None)
-    _known(rules, engine)
+    _known(rules, engine, database=not isinstance(tables, Mapping))
     complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
     schema = {name: described(name, table, _stored(name, table, tables, engine)) for name, table in complete.items()}
     for name, table in schema.items():
         if table.public:
-            schema[name] = replace(table, unique=engine.unique(name, table))
+            schema[name] = replace(table, repeats=engine.repeats(table))
     return Described(engine, replace(rules, tables=complete), schema, tables)
 
 
@@ -169,18 +196,27 @@ def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits
         return rules
     if unit not in engine.stored(name):
         raise InputError(f"Table {name} has no column {unit}: name its unit in the policy, or say public = true.")
-    return replace(rules, unit=unit, limits=limits if rules.limits == Limits() else rules.limits)
+    silent = rules.limits == Limits() and not rules.private_rows
+    return replace(rules, unit=unit, limits=limits if silent else rules.limits)
 
 
-def _known(policy: Policy, engine: DuckDB) -> None:
+def _known(policy: Policy, engine: DuckDB, *, database: bool) -> None:
+    also = " (a view must be stored as a table first)" if database else ""
     for name in policy.tables:
         if name not in engine.tables:
-            raise wrong(inside("tables", name), f"names a table that is not there: {closest(name, engine.tables)}")
+            raise wrong(
+                inside("tables", name), f"names a table that is not there{also}: {closest(name, engine.tables)}"
+            )
 
 
 def _stored(name: str, rules: TableRules, tables: Any, engine: DuckDB) -> dict[str, str]:
     """The stored columns but for an index of pandas; of a CSV file those whose type is declared."""
-    stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith("__index_level_")}
-    if not isinstance(tables, Mapping) or not is_csv(tables[name]):
+    stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
+    if not _holds_text(name, tables):
         return stored
     return {column: kept for column, kept in stored.items() if column in rules.columns}
+
+
+def _holds_text(name: str, tables: Any) -> bool:
+    """Whether a table is read from CSV."""
+    return isinstance(tables, Mapping) and is_csv(tables[name])

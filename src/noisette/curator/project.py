@@ -5,7 +5,7 @@ visits.policy.toml        what the owner declares, to be edited by hand
 .noisette/project.json    where the data and the policy are, seen from the folder that holds `.noisette`
 .noisette/ledger.sqlite   what was spent, and the answers that were given
 .noisette/secret          keys the choice of rows where a unit has more than may count; only its owner can read it
-.noisette/bought          bounds and keys that were bought, with their price: used where the policy says "private"
+.noisette/bought          bounds, keys and limits that were bought, with their price: used where it says "private"
 """
 
 import json
@@ -17,15 +17,16 @@ from typing import Any
 
 from noisette.curator.bought import Bought, What, keep, kept, now, with_bought
 from noisette.curator.buying import offered
+from noisette.curator.buying_rows import for_sale
 from noisette.curator.curator import Curator
-from noisette.curator.ledger import Book, accept, open_ledger, rebind
+from noisette.curator.ledger import Book, accept, elsewhere, open_ledger, rebind
 from noisette.curator.making import Wanted, files, make, source_of
 from noisette.curator.opening import Described, described_data
 from noisette.curator.policy import Policy, read_policy
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number
 from noisette.privacy import Promise
-from noisette.query.kind import in_order
+from noisette.query.kind import Value, in_order
 from noisette.releases.figures import promise
 
 __all__ = ["FOLDER", "Project"]
@@ -59,20 +60,26 @@ class Project:
         groups: int | None = None,
         rows_per_group: int | None = None,
         policy: str | Path | None = None,
+        start_over: str | None = None,
     ) -> "Project":
         """Make a project beside the first file, or in `folder`; what is there already is never begun afresh.
 
         A source is a path, or `name=path` to name its table. Where these data have a project, it is returned if nothing
-        would change, and otherwise this is refused: a second budget for the same data would be no budget.
+        would change, and otherwise this is refused: a second budget for the same data would be no budget. Where they
+        had one that is gone, a new one needs a reason to `start_over`, which stands in the ledger's first entry.
         """
         data = files(sources)
         home = _home(folder) if folder is not None else next(iter(data.values())).parent
-        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy)
+        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy, start_over)
         there = _there(home, data)
         if there is not None:
             if folder is not None and there.folder != home:
                 raise InputError(
                     "These data have a project already, beside or above them: there is one budget for them."
+                )
+            if start_over is not None:
+                raise InputError(
+                    "This project is there and goes on: to start over, move its .noisette away first, and keep it."
                 )
             there._check(wanted)
             return there
@@ -111,7 +118,7 @@ class Project:
 
     @property
     def bought(self) -> list[Bought]:
-        """The bounds and keys that were bought."""
+        """The bounds, keys and limits that were bought."""
         return kept(self.folder / FOLDER / "bought")
 
     def described(self) -> Described:
@@ -121,23 +128,25 @@ class Project:
     def _described(self, bought: Sequence[Bought]) -> Described:
         return described_data(source_of(self.data), policy=with_bought(self.policy, bought))
 
-    def ledger(self, *, data: Mapping[str, str] | None = None) -> Book:
-        """The ledger, verified; never a new one."""
+    def ledger(self, *, about: Described | None = None) -> Book:
+        """The ledger, verified; never a new one. With data that it is `about`, other data is refused."""
         if not self.ledger_file.exists():
             raise PrivacyError(
                 "The ledger of this project is gone: restore a backup and accept it (`noisette ledger accept`)."
             )
-        return open_ledger(self.ledger_file, data=data)
+        if about is None:
+            return open_ledger(self.ledger_file, elsewhere=elsewhere(self.ledger_file))
+        return about.ledger(self.ledger_file)
 
     def curator(self, *, asking: bool = True, analyst: str | None = None) -> Curator:
         """A curator with the project's ledger and secret, for an analyst.
 
-        The first one that is `asking` settles which data the ledger is about; before, types and units may be edited.
+        The first one that is `asking` settles which data the ledger is about; before, units may be edited as well.
         """
         return self._curator(self.described(), asking, analyst)
 
     def _curator(self, found: Described, asking: bool, analyst: str | None) -> Curator:
-        book = self.ledger(data=found.fingerprints if asking else None)
+        book = self.ledger(about=found if asking else None)
         if book.budget != found.policy.budget:
             book.close()
             raise InputError(
@@ -147,31 +156,45 @@ class Project:
         return found.curator(book, analyst=analyst, secret=self._secret())
 
     def buy(
-        self, what: What, column: str, *, spend: Promise, analyst: str | None = None, again: bool = False
+        self,
+        what: What,
+        name: str | None,
+        *,
+        spend: Promise,
+        analyst: str | None = None,
+        again: bool = False,
+        **terms: Any,
     ) -> tuple[Bought, Promise]:
-        """Buy the bounds or keys of a column, for all who ask from now on; return them and what is left.
+        """Buy the bounds or keys of a column, or the limit on a table's rows, for all who ask from now on.
 
-        The same purchase is free. What was bought for another price is kept, unless it is to be bought `again`.
+        Return it and what is left. The same purchase is free. What was bought for another price, or on other terms, is
+        kept, unless it is to be bought `again`. Terms are those of `Curator.rows`.
         """
-        every = self.bought
-        table, found = offered(self._described([]).schema, column, what)
-        old = next((b for b in every if (b.table, b.column, b.what) == (table.name, found.name, what)), None)
+        every, sold = self.bought, self._sold(what, name)
+        said = ", ".join(f"{term} = {value!r}" for term, value in sorted(terms.items()) if value is not None)
+        old = next((b for b in every if b.place == (*sold, what)), None)
         if old is not None and not again:
-            return _settled(old, spend), self._left()
-        if what == "keys" and found.kind.type == "real":
-            raise InputError(
-                f"{found.name} holds real numbers, which make no keys: declare it as integer, or its bounds."
-            )
+            return _settled(old, spend, said), self._left()
         curator = self._curator(self._described([b for b in every if b is not old]), True, analyst)
         try:
-            buy = curator.bounds if what == "bounds" else curator.keys
-            values = in_order(buy(f"{table.name}.{found.name}", spend=spend))
-            new = Bought(table.name, found.name, what, values, spend, analyst, now())
+            new = Bought(*sold, what, _values(curator, what, sold, spend, terms), spend, analyst, now(), said)
             keep(self.folder / FOLDER / "bought", new)
             return new, curator.ledger.left
         finally:
             assert isinstance(curator.ledger, Book)
             curator.ledger.close()
+
+    def _sold(self, what: What, name: str | None) -> tuple[str, str | None]:
+        """The table, and the column if there is one, of what is to be bought."""
+        schema = self._described([]).schema
+        if what == "rows":
+            return for_sale(schema, name).name, None
+        table, column = offered(schema, name or "", what)
+        if what == "keys" and column.kind.type == "real":
+            raise InputError(
+                f"{column.name} holds real numbers, which make no keys: declare it as integer, or its bounds."
+            )
+        return table.name, column.name
 
     def _left(self) -> Promise:
         book = self.ledger()
@@ -222,10 +245,19 @@ class Project:
         wanted.check(self.policy_file, self.policy, settled)
 
 
-def _settled(old: Bought, spend: Promise) -> Bought:
-    if old.spend != spend:
+def _values(
+    curator: Curator, what: What, sold: tuple[str, str | None], spend: Promise, terms: Mapping[str, Any]
+) -> tuple[Value, ...]:
+    if what == "rows":
+        return (curator.rows(sold[0], spend=spend, **{term: v for term, v in terms.items() if v is not None}),)
+    return in_order((curator.bounds if what == "bounds" else curator.keys)(".".join(map(str, sold)), spend=spend))
+
+
+def _settled(old: Bought, spend: Promise, terms: str) -> Bought:
+    if (old.spend, old.terms) != (spend, terms):
+        said = f"{promise(old.spend)}{old.terms and f' ({old.terms})'}"
         raise InputError(
-            f"The {old.what} of {old.column} were bought already, for {promise(old.spend)}: use them, or buy others "
+            f"The {old.what} of {old.column or old.table} were bought already, for {said}: use them, or buy others "
             "with --again."
         )
     return old

@@ -48,25 +48,34 @@ class TableRules:
     limits: Limits = field(default_factory=Limits)
     public: bool = False
     columns: Mapping[str, ColumnRules] = field(default_factory=dict)
+    private_rows: bool = False
 
 
 def table_rules(given: Any, place: str) -> TableRules:
     """Read the rules of a table, or say what is wrong with them and where."""
     only(section(given, place), _TABLE, place)
-    numbers = {name: whole(given[name], f"{inside(place, name)} in the policy") for name in _LIMITS if name in given}
+    private_rows = given.get("rows") == _PRIVATE
+    limited = [name for name in _LIMITS if name in given]
+    numbers = {
+        name: whole(given[name], f"{inside(place, name)} in the policy")
+        for name in limited
+        if not (name == "rows" and private_rows)
+    }
     unit, public = given.get("unit"), flag(given.get("public", False), inside(place, "public"))
     if unit is not None and (not isinstance(unit, str) or not unit):
         raise wrong(inside(place, "unit"), "must be the name of a column.")
-    if public and (unit or numbers):
-        raise wrong(place, f"is public, so it protects nobody: leave {'unit' if unit else next(iter(numbers))} out.")
-    if numbers and not unit:
+    if public and (unit or limited):
+        raise wrong(place, f"is public, so it protects nobody: leave {'unit' if unit else limited[0]} out.")
+    if limited and not unit:
+        raise wrong(inside(place, limited[0]), 'limits nobody: add unit = "patient_id", or whose rows they are.')
+    if private_rows and "rows_per_group" in numbers:
         raise wrong(
-            inside(place, next(iter(numbers))), 'limits nobody: add unit = "patient_id", or whose rows they are.'
+            inside(place, "rows_per_group"), 'cannot stand beside rows = "private": declare rows, or leave it out.'
         )
     columns = inside(place, "columns")
     listed = section(given.get("columns", {}), columns)
     rules = {name: column_rules(part, inside(columns, name)) for name, part in listed.items()}
-    return TableRules(unit, Limits(**numbers), public, rules)
+    return TableRules(unit, Limits(**numbers), public, rules, private_rows)
 
 
 def column_rules(given: Any, place: str) -> ColumnRules:

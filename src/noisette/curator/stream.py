@@ -3,25 +3,28 @@
     begin:  charge all of it  ->  draw the threshold's noise  ->  keep it
     ask:    check the question  ->  compute  ->  compare  ->  keep where the stream is  ->  tell
 
-With a ledger on disk each state of the stream is kept under its number before anything is told, and no number twice:
-there is one line of answers, whoever asks (see `mechanisms.stream`). Who was overtaken compares again from the newer
-state; nobody has seen the first comparison. A crash loses at most the answer that was about to be told. States hold the
-noise of the threshold, which nobody may know, so they are kept under a key that is made of the curator's secret.
+Each state of the stream is kept by the ledger under its number before anything is told, and no number twice: there is
+one line of answers, whoever asks (see `mechanisms.stream`). Who was overtaken compares again from the newer state;
+nobody has seen the first comparison. A crash loses at most the answer that was about to be told. States hold the noise
+of the threshold, which nobody may know, so they are kept under a key that is made of the curator's secret.
+
+A question that fails ends its stream: that is a state, too, and the last one. Whether a question fails is no answer
+that the stream's charge covers, so it is told once, and each later question of the stream, whoever asks it, fails
+without being computed. To go on is to begin, and pay for, a stream with another name.
 """
 
 import hashlib
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any, NoReturn, Protocol
 
-from noisette.curator.keeping import key_of
-from noisette.curator.ledger import Book, Ledger
-from noisette.errors import BudgetError, InputError, NoisetteError, PrivacyError
+from noisette.curator.keeping import attempted, key_of
+from noisette.curator.ledger import Ledger
+from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.exact.number import Number
 from noisette.mechanisms import SparseVector
 from noisette.mechanisms.stream import State
@@ -79,7 +82,9 @@ class Watch:
         t = above.steps(above.threshold if threshold is None else threshold)
         exactly = self._read(self._offer, question)
         gap, number = self._line.ask(lambda: self._draw(exactly), t)
-        return None if gap is None else self._offer.alert(gap, number, t, exactly.rounded, level)
+        if gap is None:
+            return None
+        return replace(self._offer.alert(gap, number, t, exactly.rounded, level), caveats=exactly.caveats)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise PrivacyError("A stream cannot be copied: begin it again where it is needed, which is free with a ledger.")
@@ -97,98 +102,79 @@ def watching(above: Any) -> Above:
 
 
 def begun(ledger: Ledger, offer: Watching, key: str, secret: bytes, *, analyst: str | None) -> Line:
-    """Charge for a stream and begin it; on a ledger on disk, go on with it if it was begun before."""
-    start = offer.above.steps(offer.above.threshold)
-    if not isinstance(ledger, Book):
-        ledger.charge(offer.text, offer.guarantee, offer.parts, analyst=analyst)
-        return _Alone(offer.mechanism, start)
+    """Charge for a stream and begin it, or go on with it if the ledger knows it."""
     seal = _Seal(secret, key)
     ledger.charge(offer.text, offer.guarantee, offer.parts, analyst=analyst, key=seal.key)
-    return _Shared(ledger, offer.mechanism, seal, start)
+    return _Kept(ledger, offer.mechanism, seal, offer.above.steps(offer.above.threshold))
 
 
-def _check_left(left: int, positives: int) -> None:
-    if not left:
-        raise BudgetError(
-            f"This stream has ended with positive number {positives}: begin one with another name, at the same price."
-        )
+class _Kept:
+    """The stream of all who share a ledger; what it holds itself may be out of date, and is then refused."""
 
-
-class _Alone:
-    """The stream of one process, gone with it."""
-
-    def __init__(self, mechanism: SparseVector, start: int) -> None:
-        self._process, self._positives, self._asked = os.getpid(), mechanism.positives, 0
-        self._stream = mechanism.begin(start, keep=self._count)
-
-    def _count(self, state: State) -> None:
-        self._asked = state.asked
-
-    @property
-    def left(self) -> int:
-        """How many positives may still come."""
-        return self._stream.left
-
-    def ask(self, compute: Callable[[], int], threshold: int) -> tuple[int | None, int]:
-        """Compare; a thread that is told a later number than its own gets a wider error bar."""
-        if os.getpid() != self._process:
-            raise PrivacyError("This stream belongs to the parent process: ask there, or open the data with a ledger.")
-        _check_left(self.left, self._positives)
-        told: Any = self._stream.ask(compute(), threshold)
-        return told, self._asked
-
-
-class _OvertakenError(Exception):
-    """Somebody else has gone on from the same state."""
-
-
-class _Shared:
-    """The stream of all processes with a ledger; what it holds itself may be out of date, and is then refused."""
-
-    def __init__(self, book: Book, mechanism: SparseVector, seal: "_Seal", start: int) -> None:
-        self._book, self._mechanism, self._seal = book, mechanism, seal
-        try:
-            if _well(lambda: book.latest(seal.key)) is None:
-                mechanism.begin(start, keep=self._keep)
-        except _OvertakenError:
-            pass
+    def __init__(self, ledger: Ledger, mechanism: SparseVector, seal: "_Seal", start: int) -> None:
+        self._ledger, self._mechanism, self._seal = ledger, mechanism, seal
+        if _well(lambda: ledger.latest(seal.key)) is None:
+            mechanism.begin(start, keep=self._advanced)  # where somebody else was first, that one is the beginning
         self._last = self._latest()
 
     @property
     def left(self) -> int:
         """How many positives may still come, by the ledger."""
         self._last = self._latest()
-        return self._mechanism.positives - self._last.given
+        return max(0, self._mechanism.positives - self._last.given)
 
     def ask(self, compute: Callable[[], int], threshold: int) -> tuple[int | None, int]:
         """Compare from the last state, or from a newer one if this is not the last."""
         self._check_open(self._last)
-        query = compute()
+        query = attempted(compute)
         while True:
             last = self._last
             self._check_open(last)
-            try:
-                told: Any = self._mechanism.resume(last, keep=self._keep).ask(query, threshold)
-                return told, last.asked + 1
-            except _OvertakenError:
-                self._last = self._after(last)
+            told, after = self._compared(last, query, threshold)
+            if self._advanced(after):
+                break
+            self._last = self._newer(last)
+        self._check_failed(after)
+        return told, after.asked
 
-    def _after(self, last: State) -> State:
+    def _compared(self, last: State, query: int | None, threshold: int) -> tuple[Any, State]:
+        """What is told of a question and the state after it; of one that failed nothing, and that is the end."""
+        states: list[State] = []
+        if query is not None:
+            stream = self._mechanism.resume(last, keep=states.append)
+            told = attempted(lambda: (stream.ask(query, threshold),))
+            if told is not None:
+                return told[0], states[-1]
+        return None, replace(last, asked=last.asked + 1, given=self._mechanism.positives + 1)
+
+    def _check_open(self, state: State) -> None:
+        self._check_failed(state)
+        if state.given == self._mechanism.positives:
+            raise BudgetError(
+                f"This stream has ended with positive number {state.given}: begin one with another name, at the same "
+                "price."
+            )
+
+    def _check_failed(self, state: State) -> None:
+        """More positives than there can be stand for a failure."""
+        if state.given > self._mechanism.positives:
+            raise FailedError
+
+    def _advanced(self, state: State) -> bool:
+        """Keep a state; False if somebody else has gone on from the same one."""
+        kept: bool = _well(lambda: self._ledger.advance(self._seal.key, state.asked, self._seal.closed(state)))
+        if kept:
+            self._last = state
+        return kept
+
+    def _newer(self, last: State) -> State:
         newer = self._latest()
         if newer.asked <= last.asked:
             raise PrivacyError(_CHANGED)
         return newer
 
-    def _check_open(self, state: State) -> None:
-        _check_left(self._mechanism.positives - state.given, self._mechanism.positives)
-
-    def _keep(self, state: State) -> None:
-        if not _well(lambda: self._book.advance(self._seal.key, state.asked, self._seal.closed(state))):
-            raise _OvertakenError
-        self._last = state
-
     def _latest(self) -> State:
-        found = _well(lambda: self._book.latest(self._seal.key))
+        found = _well(lambda: self._ledger.latest(self._seal.key))
         if found is None:
             raise PrivacyError(_CHANGED)
         return self._seal.opened(*found)

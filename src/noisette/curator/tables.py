@@ -11,6 +11,7 @@ from noisette.errors import InputError
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
+from noisette.query.stored import INTEGERS
 from noisette.query.types import ENGINE
 
 __all__ = ["declared_only", "described", "type_of"]
@@ -25,6 +26,13 @@ _TYPES: dict[str, Type] = {
     "BOOLEAN": "boolean",
     "DATE": "date",
 }
+
+_CURES = {
+    "TIMESTAMP_MILLIS": "store it in microseconds, since some milliseconds cannot be read",
+    "DECIMAL_BYTE_ARRAY": "store it as a number, since some bytes cannot be read as one",
+    "GENERATED": "store its values in a column of their own, since it is computed as it is read",
+}
+_OTHER = "take it out"
 
 
 def type_of(stored: str) -> Type | None:
@@ -44,7 +52,19 @@ def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
     if rules.unit is not None:
         _there(rules.unit, stored, inside(place, "unit"))
     columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns")) for c, kept in stored.items()]
-    return Table(name, tuple(c for c in columns if c is not None), rules.unit, rules.limits, rules.public)
+    known = tuple(c for c in columns if c is not None)
+    unit = None if rules.unit is None else _unit_type(stored[rules.unit])
+    return Table(name, known, rules.unit, rules.limits, rules.public, private_rows=rules.private_rows, unit_type=unit)
+
+
+def _unit_type(stored: str) -> str:
+    """How a unit is stored, as far as it matters to equality: integers of any width are equal as they are.
+
+    >>> _unit_type("INTEGER") == _unit_type("BIGINT"), _unit_type("ENUM('a')"), _unit_type("DECIMAL(10,2)")
+    (True, 'VARCHAR', 'DECIMAL(10,2)')
+    """
+    base = stored.upper().partition("(")[0]
+    return "INTEGER" if base in INTEGERS else "VARCHAR" if base == "ENUM" else stored.upper()
 
 
 def _there(column: str, stored: Mapping[str, str], place: str) -> None:
@@ -52,7 +72,7 @@ def _there(column: str, stored: Mapping[str, str], place: str) -> None:
         raise wrong(place, f"names a column that the data does not have: {closest(column, stored)}")
     if type_of(stored[column]) is None:
         kept = stored[column].partition("(")[0]
-        raise wrong(place, f"names a column stored as {kept}, which no question can use: take it out.")
+        raise wrong(place, f"names a column stored as {kept}, which no question can use: {_CURES.get(kept, _OTHER)}.")
 
 
 def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> Column | None:

@@ -55,7 +55,7 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
         yield _line("unit", rules.unit, "whose data a row is: each one of these is protected")
     limits = rules.limits
     for name, number, why in (
-        ("rows", limits.rows, "of one unit, in all"),
+        ("rows", "private" if rules.private_rows else limits.rows, "of one unit, in all"),
         ("groups", limits.groups, "of a question that one unit may appear in"),
         ("rows_per_group", limits.rows_per_group, "of one unit in each of them"),
     ):

@@ -46,6 +46,8 @@ class Digits:
     def one(self, rng: Random) -> int:
         """Draw one integer."""
         top = self.top.one(rng)
+        if not self.shift:
+            return top
         sign = -(top < 0)
         g = top ^ sign
         if self.middle_bits:

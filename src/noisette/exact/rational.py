@@ -81,16 +81,26 @@ def sqrt_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 _HARDLY = -3000  # e^x below this is only known to lie between 0 and 2^-4000
+_LARGE = 64  # from here on e^x is a power of two times e^y with |y| < 1: no more digits than are stated
+_LN2 = ln_bounds(Fraction(2), 160)
 
 
 def _exp_bits(x: Fraction) -> int:
     return 96 + max(0, math.ceil(-x * 3 / 2))
 
 
+def _twos(x: Fraction) -> int:
+    """How many factors of 2 e^x has, nearly."""
+    return math.floor(x * (1 << 160) / _LN2[1])
+
+
 def exp_up(x: Fraction) -> Fraction:
     """Return a rational at or above e^x, relative excess below 2^-90 (for x >= -3000)."""
     if x < _HARDLY:
         return Fraction(1, 1 << 4000)
+    if x > _LARGE:
+        k = _twos(x)
+        return exp_up(x - Fraction(k * _LN2[0], 1 << 160)) * (1 << k)
     return Fraction(exp_bounds(x, _exp_bits(x))[1], 1 << _exp_bits(x))
 
 
@@ -98,6 +108,9 @@ def exp_down(x: Fraction) -> Fraction:
     """Return a rational at or below e^x, relative shortfall below 2^-90 (for x >= -3000)."""
     if x < _HARDLY:
         return Fraction(0)
+    if x > _LARGE:
+        k = _twos(x)
+        return exp_down(x - Fraction(k * _LN2[1], 1 << 160)) * (1 << k)
     return Fraction(exp_bounds(x, _exp_bits(x))[0], 1 << _exp_bits(x))
 
 

@@ -5,10 +5,9 @@ cells. A cell that holds no CDF point decides at once; in the others 48 more bit
 64 places; where even those tie, both sides are refined until they part. So the law is the CDF's own, to the last digit.
 
 A crowded cell takes longer, and rare values lie in crowded cells, so for single draws and small arrays, whose time
-could tell, all 64 bits are compared at once: the same work for every value.
+could tell, all 64 bits are compared at once: the same work for every value. A single draw is compared with every point.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -43,6 +42,7 @@ class Table:
         self.cumulative, self.first, self.tail = cumulative, first, tail
         self.cuts = [*self._certain_cuts(), _ALL_ONES]
         self.last = len(self.cuts) - 1
+        self.lowest = 0 if first < 0 else -1  # nothing lies below a first atom of 0
 
     def _certain_cuts(self) -> list[int]:
         """floor(2^64 F(i)) for all atoms but the last, with as much precision as makes every floor certain."""
@@ -72,14 +72,17 @@ class Table:
         return lowest, value, crowded
 
     def one(self, rng: Random) -> int:
-        """Draw one value; every value takes the same path, save for ties and ends."""
-        word = rng.bits(_PLACES)
-        atom = bisect_left(self.cuts, word)
-        if self.cuts[atom] == word:
-            atom = self._parted(word, atom, rng)
-        if self.tail is not None and (atom == 0 or atom == self.last):
-            return self.tail(atom > 0, rng)
-        return self.first + atom
+        """Draw one value; every value takes the same path, save for ties and ends.
+
+        All cuts are compared: a binary search is quicker where it often goes, which tells small noise from large.
+        """
+        word = rng.words(1, np.uint64)
+        atom: Any = np.count_nonzero(self._cut < word)
+        if self._cut[atom] == word[0]:
+            atom = self._parted(int(word[0]), int(atom), rng)
+        if self.tail is not None and (atom == self.lowest or atom == self.last):
+            return self.tail(bool(atom > 0), rng)
+        return int(self.first + atom)
 
     def fill(self, out: NDArray[np.int64], rng: Random) -> dict[int, int]:
         """Fill a chunk; draws from beyond the ends are left 0 in `out` and returned as {position: value}."""
@@ -110,7 +113,7 @@ class Table:
         values = atom + self.first
         if self.tail is None:
             return values, {}
-        ends = np.flatnonzero((atom == 0) | (atom == self.last))
+        ends = np.flatnonzero((atom == self.lowest) | (atom == self.last))
         far = {int(i): self.tail(bool(atom[i]), rng) for i in ends}
         values[ends] = 0
         return values, far

@@ -35,6 +35,7 @@ Parameter: TypeAlias = Number | list[Number] | NDArray[Any]
 
 LARGEST_SCALE: Final = 1 << 60
 SMALLEST_SCALE: Final = Fraction(1, 1 << 60)
+_IDLE_BITS: Final = 9
 
 
 class _Law:
@@ -52,7 +53,20 @@ class _Law:
             if self.left > 0:
                 return self.scalar(rng) if size is None else gathered([self.scalar(rng) for _ in range(count)], size)
             self.table = self.build()
-        return self.table.one(rng) if size is None else filled(self.table.fill, count, rng).reshape(size)
+        drawn = self.table.one(rng) if size is None else filled(self.table.fill, count, rng).reshape(size)
+        if count == 1:
+            _idle(rng)
+        return drawn
+
+
+def _idle(rng: Random) -> None:
+    """Wait for a random time of a few microseconds, independent of what was drawn.
+
+    Python takes some nanoseconds longer for one integer than for another. Each draw is timed once, so these cannot be
+    told from a wait that is a hundred times as uncertain.
+    """
+    for _ in range(rng.bits(_IDLE_BITS)):
+        pass
 
 
 def _count(size: Size) -> int:

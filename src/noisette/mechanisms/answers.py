@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.noise import Integers, added
+from noisette.exact.vector import LARGEST_SCALE
 
-__all__ = ["Answer", "integer_answer", "real_answer", "release_integers", "release_reals"]
+__all__ = ["Answer", "drawable", "integer_answer", "real_answer", "release_integers", "release_reals"]
 
 Answer: TypeAlias = Any
 Noise: TypeAlias = Callable[[Fraction, tuple[int, ...] | None], int | Integers]
@@ -105,6 +106,23 @@ def lattice_step(grid: Fraction, count: int, norm: float) -> Fraction:
         return grid
     halvings = (count - 1).bit_length()
     return grid / (1 << (halvings if norm == 1 else (halvings + 1) // 2))
+
+
+def drawable(size: Fraction, grid: Fraction, shape: tuple[int, ...] | None) -> Fraction:
+    """Return the noise's size in lattice steps; refuse what is too fine for the sampler, in the caller's terms.
+
+    >>> drawable(Fraction(2) ** 61, Fraction(1, 2**30), (10, 10**6))
+    Traceback (most recent call last):
+        ...
+    noisette.errors.InputError: The grid is too fine for an answer of 10,000,000 numbers with so much noise:
+    release it in parts, or choose a coarser grid than 1/1073741824.
+    """
+    if size > LARGEST_SCALE:
+        raise InputError(
+            f"The grid is too fine for an answer of {math.prod(shape or ()):,} numbers with so much noise: "
+            f"release it in parts, or choose a coarser grid than {grid}."
+        )
+    return size
 
 
 def _power_of_two(step: Fraction) -> int | None:

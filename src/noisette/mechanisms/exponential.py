@@ -33,13 +33,12 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.rational import sqrt_down
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
-from noisette.privacy import ZCDP, Neighbours, Promise, Pure
+from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, range_epsilon, read_distance
+from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Ranged
+from noisette.privacy.ranges import BoundedRange
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Exponential", "Selection"]
@@ -213,15 +212,13 @@ class Exponential(Selection):
 
         Under replace scores move in both directions, whatever `monotone` says of added and removed records.
         """
-        epsilon = pure_epsilon(guarantee)
-        if isinstance(guarantee, ZCDP):
-            epsilon = sqrt_down(8 * guarantee.rho)
+        epsilon = range_epsilon(guarantee)
         return cls._kept(guarantee, sensitivity, epsilon, monotone, candidates=candidates, measure=measure)
 
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(range / scale) for scores that move by at most `distance` each, with the rho of that range."""
         epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours, ledger=once(Ranged(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""

@@ -38,7 +38,7 @@ from noisette.mechanisms.permute_and_flip import ENUMERATED
 from noisette.mechanisms.quadrature import unit_rule
 from noisette.mechanisms.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles import even_table, telling_tables
-from noisette.privacy import ZCDP, Neighbours, Promise, Pure
+from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["FlippedQuantile"]
 
@@ -66,7 +66,7 @@ class FlippedQuantile(RankChoice):
     def _sides(self) -> int:
         return 1 if not self.shift and self.q in (0, 1) else 2
 
-    def _within(self, guarantee: ZCDP) -> Fraction:
+    def _within(self, guarantee: Promise) -> Fraction:
         return pure_epsilon(guarantee)
 
     def guarantee(self, distance: Distance = 1) -> Promise:
@@ -133,7 +133,7 @@ class FlippedQuantile(RankChoice):
         return [self._worst_pair(1), (even, more, 1)]
 
     def _worst_pair(self, d: int) -> tuple[list[int], list[int], int]:
-        if self._step == 1 and self.q in (0, 1):
+        if self.q in (0, 1) or not self._room:
             return super()._worst_pair(d)
         x, y = telling_tables([self._step], self.cells, math.ceil(_BEHIND / self.rate), self._empty)
         if self.neighbours is REPLACE:
@@ -145,6 +145,11 @@ class FlippedQuantile(RankChoice):
         return max(1, self.cells // 8)
 
     @property
+    def _room(self) -> bool:
+        """Whether there are cells enough for the worst table: one with all up to the target, empty ones, three more."""
+        return self.cells >= self._empty + 4
+
+    @property
     def tightness(self) -> float:
         """What few empty cells leave, up to an epsilon of about 1.
 
@@ -152,6 +157,8 @@ class FlippedQuantile(RankChoice):
         """
         if self.q in (0, 1):
             return 1 - 1e-9
+        if not self._room:
+            return 0.0
         t, n = self.rate * float(self._moves(1, self.neighbours)[0]), self._empty + 2
         v = math.exp(-t)
         after = (1 - (1 - (1 - v) ** (n + 1)) / (v * (n + 1))) / (v * n)

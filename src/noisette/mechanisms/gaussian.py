@@ -2,7 +2,8 @@
 
 At l2 distance d it is ((d + grid)^2 / (2 sigma^2))-zCDP, in any dimension.   [Canonne-Kamath-Steinke 2020, Theorem 4]
 Its delta(epsilon) is the best of three bounds that hold (proof note: docs/proofs/gaussian.md):
- 1. for one whole number it is the exact sum over the integers (CKS20, Theorem 7);
+ 1. for whole numbers (`grid=1`) it is the exact sum over the integers, for the worst vector by which they may move
+    (CKS20, Theorem 7, for one number);
  2. for any answer it is at most the analytic curve of continuous noise (Balle-Wang 2018) plus what separates discrete
     from rounded continuous noise, (1 + e^epsilon) n / (8 s^2) for n coordinates with s = sigma / step;
  3. what zCDP implies.
@@ -18,20 +19,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, nearest_float, positive
+from noisette.exact.number import Number, floor_log2, fraction, nearest_float, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
 from noisette.laws import DiscreteGaussian
 from noisette.mechanisms import mechanism as base
-from noisette.mechanisms.answers import release_integers, release_reals
+from noisette.mechanisms.answers import drawable, release_integers, release_reals
 from noisette.mechanisms.lattice import OnLattice
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.privacy.convert import gaussian_delta, zcdp_delta
 from noisette.privacy.guarantee import once
+from noisette.privacy.lattice_gaussian import LatticeVector
 from noisette.privacy.loss import LatticeNormal, Loss, Normal
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -40,7 +40,9 @@ __all__ = ["Gaussian"]
 _GRID_BITS = 36  # finer than for Laplace noise: what separates discrete from continuous noise falls with its square
 _NEAR = Fraction(1, 2**40)  # a total variation that may be added to delta instead of falling back on zCDP
 _ROOM = [Fraction(0), *(Fraction(1, 10**k) for k in range(10, 6, -1))]  # composition counts a fine lattice less finely
-_SUMMABLE = 2**16  # up to this sigma (in grid units) delta is summed over the integers
+_SUMMABLE = 2**16  # up to this sigma (in grid units) the loss of one number has its atoms listed
+_NARROW = Fraction(1, 2**64)  # noise that is hardly ever drawn
+_LONGEST = 2**12  # steps of one number, of which each divisor is looked at
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ class Gaussian(OnLattice):
         """Release a private version of one number or an array of them."""
 
         def noise(step: Fraction, shape: tuple[int, ...] | None) -> Any:
-            return DiscreteGaussian((self.sigma / step) ** 2).sample(shape, rng)
+            return DiscreteGaussian(drawable(self.sigma / step, self.grid, shape) ** 2).sample(shape, rng)
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 
@@ -99,8 +101,11 @@ class Gaussian(OnLattice):
         """What is known beyond zCDP: the loss of one whole number, or that of continuous noise and how near it is."""
         if not square:
             return None
-        if (shift := self._single_shift(distance, square)) and self.sigma <= _SUMMABLE:
-            return LatticeNormal(self.sigma**2, shift)
+        moved = self._moved(distance, square)
+        if moved and moved.most == 1 and self.sigma <= _SUMMABLE:
+            return LatticeNormal(moved.s2, moved.largest)
+        if moved and moved.listed:
+            return moved
         variation = self._cells(square) * (self.grid / self.sigma) ** 2 / 8
         return Normal(sqrt_up(square) / self.sigma, variation) if variation <= _NEAR else None
 
@@ -123,21 +128,27 @@ class Gaussian(OnLattice):
             return 0.0
         square = self._squared(distance, d)
         bounds = [zcdp_delta(square / (2 * self.sigma**2), e), self._smooth_delta(e, square)]
-        if (shift := self._single_shift(distance, square)) and self.sigma <= _SUMMABLE:
-            bounds.append(_summed_delta(self.sigma**2, shift, e))
+        if moved := self._moved(distance, square):
+            bounds.append(moved.delta(e))
         return min(bounds)
 
-    def _single_shift(self, distance: Distance, square: Fraction) -> int | None:
-        """How far a single whole number moves, if the distance says that only one does."""
-        if self.grid != 1:
+    def _moved(self, distance: Distance, square: Fraction) -> LatticeVector | None:
+        """The vectors by which whole numbers move at that distance, if what they lose is known."""
+        whole = math.floor(square)
+        largest, most = math.isqrt(whole), whole
+        if isinstance(distance, Sensitivity):
+            largest, most = min(largest, math.floor(distance.linf)), min(most, distance.l0, math.floor(distance.l1))
+        if self.grid != 1 or not 0 < largest <= _LONGEST or self.sigma < _NARROW:
             return None
-        if isinstance(distance, Sensitivity) and distance.l0 == 1:
-            return math.floor(distance.linf)
-        return 1 if 1 <= square < 2 else None
+        vectors = LatticeVector(self.sigma**2, min(whole, most * largest**2), largest, most)
+        return vectors if vectors.known else None
 
     def _smooth_delta(self, e: Fraction, square: Fraction) -> float:
         """The analytic curve plus the total variation between rounded and discrete Gaussians (proof note)."""
-        extra = (1 + exp_up(e)) * self._cells(square) * (self.grid / self.sigma) ** 2 / 8
+        variation = self._cells(square) * (self.grid / self.sigma) ** 2 / 8
+        if e >= -floor_log2(variation):  # e^e > 2^e: the sum exceeds 1, and e^e has as many digits as e is large
+            return 1.0
+        extra = (1 + exp_up(e)) * variation
         smooth = Fraction(gaussian_delta(sqrt_up(square) / self.sigma, e))
         return min(1.0, nearest_float(smooth + extra, up=True))
 
@@ -151,22 +162,6 @@ class Gaussian(OnLattice):
             middle = (low + high) / 2
             low, high = (low, middle) if Fraction(self.delta(middle, distance)) <= target else (middle, high)
         return high
-
-
-def _summed_delta(s2: Fraction, shift: int, e: Fraction) -> float:
-    """sum over y of (P(y) - e^e P(y + shift))_+, rounded up: the exact delta(e) for one whole number.
-
-    P(y + k)/P(y) = e^(-(2ky + k^2)/(2 s2)), so the positive terms are those with y > e s2/k - k/2.
-    [Canonne-Kamath-Steinke 2020, Theorem 7]
-    """
-    if not shift:
-        return 0.0
-    first = math.floor(e * s2 / shift - Fraction(shift, 2)) + 1
-    reach = math.ceil(40 * math.sqrt(s2)) + 40
-    y = np.arange(max(first, -reach), max(first, 0) + reach)
-    loss = ((2 * shift * y + shift * shift) / float(2 * s2)) - float(e)
-    terms = DiscreteGaussian(s2).pmf(y) * -np.expm1(-np.maximum(loss, 0))
-    return min(1.0, math.fsum(terms) * (1 + 1e-9) + 1e-300)
 
 
 def _least_sigma(promise: Approx, sensitivity: Distance, size: Fraction, step: Fraction) -> Gaussian:

@@ -38,9 +38,10 @@ from noisette.exact.samplers import Bounds
 from noisette.laws.law import smallest
 from noisette.mechanisms.exponential import Exponential, Scores
 from noisette.mechanisms.mechanism import Distance
-from noisette.mechanisms.top import BoundedRange, Ranking
+from noisette.mechanisms.top import Ranking
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
+from noisette.privacy.ranges import BoundedRange
 
 __all__ = ["JointTop"]
 

@@ -24,13 +24,13 @@ from noisette.errors import InputError
 from noisette.exact.noise import Integers
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.rational import exp_bounds, exp_up
+from noisette.exact.rational import exp_bounds
 from noisette.exact.table import CHUNK
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.mechanism import Distance, agreed
 from noisette.mechanisms.unknown import all_but, moved, read_promise, share
 from noisette.privacy import Approx, Neighbours, Promise
-from noisette.privacy.convert import group_delta
+from noisette.privacy.convert import group_delta, powers_up
 from noisette.privacy.guarantee import once
 from noisette.privacy.loss import Response
 from noisette.privacy.tight import optimal_delta
@@ -41,7 +41,9 @@ _BITS = 128
 _ONE = 1 << _BITS
 _STEEPEST = Fraction(80)  # a larger epsilon changes nothing that 128 binary places can show
 _LONGEST = 1 << 22
+_PLANNED = 1 << 18  # a table of so many steps is made in a fraction of a second
 _LEAST = Fraction(1, 1 << 112)  # for each group: a share of 1e-30
+_MANY = 10**7  # of more groups none is tried but the even split
 _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
@@ -87,12 +89,17 @@ class Keep:
         agreed(guarantee, sensitivity)
         promise = read_promise(guarantee)
         groups, units, keys = _sizes(promise, sensitivity, groups)
-        spread = sum((exp_up(j * promise.eps / keys / units) for j in range(units)), Fraction(0))
+        spread = powers_up(promise.eps / keys / units, units)
         best = min(
-            (_split(promise, keys, part) for part in (_LEVELS if keys > 1 and units == 1 else (1,))),
+            (_split(promise, keys, part) for part in (_LEVELS if 1 < keys <= _MANY and units == 1 else (1,))),
             key=lambda pair: _halfway(*pair),
         )
-        return cls(best[0] / units, _down(best[1] / spread), groups=groups)
+        epsilon, delta = best[0] / units, _down(best[1] / spread)
+        if delta >= _LEAST and 2 * _halfway(epsilon, delta) > _PLANNED:
+            raise InputError(
+                "epsilon and delta are too small to name any group of fewer than 100,000 units: spend more of either."
+            )
+        return cls(epsilon, delta, groups=groups)
 
     def __call__(self, counts: Any, rng: Random = SYSTEM) -> Any:
         """Keep (True) or suppress (False) groups with these numbers of units; one without units is never kept."""
@@ -144,7 +151,12 @@ class Keep:
             return Approx(0, 0, neighbours=move.neighbours)
         steps = math.floor(min(move.l1, Fraction(w * move.l0)))
         keys, delta = math.ceil(Fraction(steps, w)), group_delta(self.epsilon, self.delta0, w)
-        known = once(Response(w * self.epsilon, min(delta, Fraction(1))))
+        if delta >= 1:
+            raise InputError(
+                f"A group of {w} units is always seen here, which no guarantee allows: "
+                "calibrate for as many units of one person."
+            )
+        known = once(Response(w * self.epsilon, delta))
         return Approx(
             steps * self.epsilon, all_but(delta, keys), neighbours=move.neighbours, ledger=known and known * keys
         )

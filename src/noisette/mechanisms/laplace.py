@@ -19,7 +19,7 @@ from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import mechanism as base
-from noisette.mechanisms.answers import release_integers, release_reals
+from noisette.mechanisms.answers import drawable, release_integers, release_reals
 from noisette.mechanisms.lattice import OnLattice
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import Promise, Pure
@@ -53,7 +53,8 @@ class Laplace(OnLattice):
         """Return the least noise that keeps the guarantee; the sensitivity is rounded up for the grid."""
         base.agreed(guarantee, sensitivity)
         size, epsilon = base.read_sensitivity(sensitivity, cls.norm), base.pure_epsilon(guarantee)
-        step = base.read_grid(grid, min(size, size / epsilon))
+        # never so fine that long answers have no sampler; the rounding costs at most 2^-20 of the sensitivity
+        step = base.read_grid(grid, max(min(size, size / epsilon), min(size / epsilon / 64, 1024 * size)))
         return cls((size + base.slack(step)) / epsilon, grid=step)
 
     @property
@@ -65,7 +66,7 @@ class Laplace(OnLattice):
         """Release a private version of one real number or an array of them."""
 
         def noise(step: Fraction, shape: tuple[int, ...] | None) -> Any:
-            return DiscreteLaplace(self.scale / step).sample(shape, rng)
+            return DiscreteLaplace(drawable(self.scale / step, self.grid, shape)).sample(shape, rng)
 
         return release_integers(x, noise) if self.grid == 1 else release_reals(x, self.grid, self.norm, noise)
 

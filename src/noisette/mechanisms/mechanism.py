@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.random import Random
-from noisette.privacy.convert import pure_within_approx, pure_within_zcdp
+from noisette.exact.rational import sqrt_down
+from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
@@ -24,6 +25,7 @@ Distance = Number | Sensitivity
 M = TypeVar("M", bound="Mechanism")
 
 GRID_BITS = 30
+_LARGE = 100  # an epsilon of one release from which on composition gains nothing to speak of
 
 
 @runtime_checkable
@@ -87,7 +89,11 @@ def calibrate(
 
 
 def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:
-    """The mechanism of which `times` releases keep the promise: the largest share, rounded down by at most 1e-4."""
+    """The mechanism of which `times` releases keep the promise: the largest share, rounded down by at most 1e-4.
+
+    Of a large epsilon each gets an even share. Tight composition would gain about 1 each, at most the hundredth part,
+    since the loss is nearly certain to be near its bound; and the lattice that tells it grows with epsilon.
+    """
 
     def one(share: Promise) -> M:
         return calibrate(mechanism, share, sensitivity=sensitivity, **options)
@@ -100,6 +106,8 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
         case Approx():
             pass
     concentrated = not _keeps_pure(mechanism, promise, sensitivity, options)
+    if not concentrated and promise.eps >= _LARGE * times:
+        return one(Pure(promise.eps / times, neighbours=promise.neighbours))
 
     def share(budget: Fraction) -> Promise:
         kind = ZCDP if concentrated else Pure
@@ -182,6 +190,17 @@ def pure_epsilon(guarantee: Promise) -> Fraction:
     if epsilon <= 0:
         raise InputError("The guarantee allows no release at all: its epsilon or rho must be above 0.")
     return epsilon
+
+
+def range_epsilon(guarantee: Promise) -> Fraction:
+    """Return the largest epsilon, rounded down, for which losses within a range of epsilon keep the guarantee."""
+    match guarantee:
+        case Approx() if guarantee.eps:
+            return range_within_approx(guarantee.eps, guarantee.delta0)
+        case ZCDP() if guarantee.rho:
+            return sqrt_down(8 * guarantee.rho)
+        case _:
+            return pure_epsilon(guarantee)
 
 
 def agreed(guarantee: Promise, sensitivity: Distance) -> None:

@@ -46,7 +46,7 @@ from noisette.mechanisms.interval_choice import drawn
 from noisette.mechanisms.mechanism import Distance, agreed, whole_records
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Ranged
+from noisette.privacy.ranges import BoundedRange
 
 __all__ = ["Nearest", "Whole"]
 
@@ -86,7 +86,7 @@ class Nearest:
         """Return Pure(2 d/scale) for d people, with the rho of that range."""
         people, neighbours = whole_records(distance)
         epsilon = 2 * people / self.scale
-        return Pure(epsilon, neighbours=neighbours, ledger=once(Ranged(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
 
     # What it releases
 

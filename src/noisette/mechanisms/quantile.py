@@ -42,27 +42,17 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, whole_records
-from noisette.privacy import ZCDP, Neighbours, Promise, Pure
+from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, range_epsilon, whole_records
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Response
+from noisette.privacy.ranges import BoundedRange
 
 __all__ = ["Quantile", "RankChoice"]
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 _BITS = 96
+_LARGEST = 1000
 _MOST = 2**62
-
-
-@dataclass(frozen=True)
-class _Ranged(Response):
-    """What dominates epsilon-DP, with the rho that a bounded range gives."""
-
-    concentrated: Fraction = Fraction(0)
-
-    def rho(self) -> Fraction | None:
-        """range^2/8."""
-        return self.concentrated
 
 
 @dataclass(frozen=True)
@@ -88,7 +78,7 @@ class RankChoice:
         neighbours: Neighbours = ADD_REMOVE,
         shift: Number = 0,
     ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000))
+        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=_LARGEST))
         object.__setattr__(self, "q", fraction(q, "q"))
         object.__setattr__(self, "cells", whole(cells, "cells", least=2))
         object.__setattr__(self, "rows", whole(rows, "rows"))
@@ -116,7 +106,7 @@ class RankChoice:
         """Return the most accurate one for a histogram's sensitivity, or for that many records of one person."""
         rows, relation = agreed_records(guarantee, sensitivity)
         one = cls(1, q=q, cells=cells, rows=rows, groups=groups, neighbours=relation, shift=shift)
-        epsilon = one._within(guarantee) if isinstance(guarantee, ZCDP) else pure_epsilon(guarantee)
+        epsilon = one._within(guarantee)
         return cls(epsilon, q=q, cells=cells, rows=rows, groups=groups, neighbours=relation, shift=shift)
 
     @property
@@ -163,12 +153,32 @@ class RankChoice:
     def _rho(self, rate: Fraction, records: int, relation: Neighbours) -> Fraction:
         return (self._sides * rate) ** 2 * self._square(records, relation) / 8
 
-    def _within(self, guarantee: ZCDP) -> Fraction:
-        """The largest epsilon, rounded down, that keeps a rho."""
-        here = self.rows, self.neighbours
-        pure_epsilon(guarantee)  # refuses a rho of 0
-        rate = sqrt_down(guarantee.rho / self._rho(Fraction(1), *here))
-        return self._loss(rate * (1 - Fraction(1, 1 << 40)), *here, up=False)
+    def _within(self, guarantee: Promise) -> Fraction:
+        """The largest epsilon, rounded down, that keeps a guarantee."""
+        here, least = (self.rows, self.neighbours), pure_epsilon(guarantee)
+        match guarantee:
+            case Pure():
+                return least
+            case Approx():
+                return self._within_approx(guarantee, least)
+            case ZCDP():
+                rate = sqrt_down(guarantee.rho / self._rho(Fraction(1), *here))
+                return self._loss(rate * (1 - Fraction(1, 1 << 40)), *here, up=False)
+
+    def _within_approx(self, guarantee: Approx, least: Fraction) -> Fraction:
+        """At least what every epsilon-DP mechanism may have; more by its range, or by its rho, to 1e-4."""
+        known = {key: getattr(self, key) for key in ("q", "cells", "rows", "groups", "neighbours", "shift")}
+
+        def keeps(epsilon: Fraction) -> bool:
+            return type(self)(epsilon, **known).guarantee(self.rows) <= guarantee
+
+        most = range_epsilon(guarantee) * Fraction(10001, 10000)
+        while most <= _LARGEST and keeps(most):
+            least, most = most, 2 * most
+        while most > least * Fraction(10001, 10000):
+            middle = (least + most) / 2
+            least, most = (middle, most) if middle <= _LARGEST and keeps(middle) else (least, middle)
+        return least
 
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(epsilon) for `rows` records of one person; for other numbers of them it is in proportion.
@@ -184,7 +194,7 @@ class RankChoice:
             epsilon = self.epsilon * parts / own
         else:
             epsilon = self._loss(rate, records, relation, up=True)
-        loss = _Ranged(epsilon, concentrated=self._rho(rate, records, relation))
+        loss = BoundedRange(epsilon, self._sides * rate * total, concentrated=self._rho(rate, records, relation))
         return Pure(epsilon, neighbours=relation, ledger=once(loss))
 
     @property

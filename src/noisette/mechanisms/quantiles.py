@@ -51,7 +51,7 @@ from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_d
 from noisette.mechanisms.quantile import read_histograms
 from noisette.privacy import ZCDP, Promise, Pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import Ranged
+from noisette.privacy.ranges import BoundedRange
 
 __all__ = ["Quantiles"]
 
@@ -170,7 +170,7 @@ class Quantiles:
         """Return Pure(epsilon distance), the distance in records added or removed, with what its levels compose to."""
         records, neighbours = read_distance(distance, self.norm)
         each = self.epsilon * records / self.levels
-        known = once(Ranged(each)) if records else None
+        known = once(BoundedRange(each)) if records else None
         return Pure(self.epsilon * records, neighbours=neighbours, ledger=known and known * self.levels)
 
     def _rate(self, part: _Part) -> Fraction:
@@ -347,7 +347,8 @@ def telling_tables(path: Sequence[Fraction], cells: int, reach: int, empty: int)
         total = q.denominator * k
     first, room = divmod(counts[0], cells + 1 - len(counts))
     spread = [first + (i < room) for i in range(cells + 1 - len(counts))]
-    return [*spread, *counts[1:]], [*spread, *counts[1:-1], counts[-1] + 1]
+    table = [*spread, *counts[1:]]
+    return table, [*table[:-1], table[-1] + 1]
 
 
 def even_table(cells: int, rate: Fraction) -> list[int]:

@@ -282,12 +282,17 @@ def _fitting(guarantee: Promise) -> Noise:
     return "laplace" if isinstance(guarantee, Approx) and guarantee.delta0 else "student"
 
 
+def _log_ratio(number: int, delta: Fraction) -> float:
+    """ln(number/delta), of deltas below the least float as well."""
+    return math.log(number * delta.denominator) - math.log(delta.numerator)
+
+
 def _betas(noise: str, epsilon: Fraction, delta: Fraction) -> list[Fraction]:
     """Some to choose from; the first is the usual one."""
     if noise == "log-normal":
         return [epsilon / part for part in (3, 2, Fraction(5, 2), 4, 6, 8, 12, 16, 32, 64)]
     if noise == "laplace":  # 1 first: what the paper takes
-        usual = epsilon / Fraction(max(3.0, 2 * math.log(2 / float(delta)))).limit_denominator(1000)
+        usual = epsilon / Fraction(max(3.0, 2 * _log_ratio(2, delta))).limit_denominator(1000)
         return [usual / part for part in (1, Fraction(2, 3), 2, 4, 8, 16, 32)]
     if noise == "student":
         return [

@@ -4,10 +4,10 @@ import math
 from fractions import Fraction
 
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.rational import exp_up
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon
 from noisette.mechanisms.stability import whole_steps
 from noisette.privacy import Approx, Neighbours, Promise
+from noisette.privacy.convert import powers_up
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["people", "related"]
@@ -47,4 +47,4 @@ def related(
         return pure_epsilon(guarantee) / k, Fraction(0)
     if not isinstance(guarantee, Approx) or not guarantee.delta0:
         raise InputError("This noise needs a delta above 0: ask for Approx(epsilon, delta).")
-    return guarantee.eps / k, guarantee.delta0 / sum((exp_up(j * guarantee.eps / k) for j in range(k)), Fraction(0))
+    return guarantee.eps / k, guarantee.delta0 / powers_up(guarantee.eps / k, k)

@@ -16,7 +16,6 @@ the first answer that would branch off is refused. To ask the same query again i
 Vocabulary: `asked` queries so far · `given` positives so far · `left` positives that may still come.
 """
 
-import os
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.exact.noise import Integers, added, gathered
 from noisette.exact.random import Random
 from noisette.exact.table import CHUNK
+from noisette.process import here
 
 __all__ = ["Keep", "Rules", "State", "Stream", "compared", "whole_number"]
 
@@ -142,7 +142,7 @@ class Stream:
 
     def __init__(self, mechanism: Rules, state: State, keep: Keep | None, rng: Random) -> None:
         self._mechanism, self._state, self._keep, self._rng = mechanism, state, keep, rng
-        self._lock, self._process, self._closed = threading.Lock(), os.getpid(), False
+        self._lock, self._process, self._closed = threading.Lock(), here(), False
 
     @property
     def left(self) -> int:
@@ -164,7 +164,7 @@ class Stream:
 
     def _check_process(self) -> None:
         """Refuse before the lock, which a thread of the parent may have held when this process was forked."""
-        if os.getpid() != self._process:
+        if here() != self._process:
             raise PrivacyError("This stream belongs to the parent process: hand it over with state() and resume().")
 
     def _check_open(self) -> None:

@@ -32,12 +32,12 @@ from noisette.laws.law import half_width, smallest
 from noisette.mechanisms.answers import integer_answer, release_integers
 from noisette.mechanisms.bounded_laplace import BoundedLaplace, reaching
 from noisette.mechanisms.mechanism import Distance, agreed
-from noisette.mechanisms.threshold_cost import gaussian_delta, is_plain, keys_of, least_sigma, tail, weight_of
+from noisette.mechanisms.threshold_cost import gaussian_delta, is_plain, keys_of, least_sigma, old_loss, tail, weight_of
 from noisette.mechanisms.unknown import all_but, moved, read_promise
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import zcdp_delta
 from noisette.privacy.guarantee import Ledger, once
-from noisette.privacy.loss import LatticeLaplace, LatticeNormal, Response
+from noisette.privacy.loss import LatticeLaplace, Response
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Threshold"]
@@ -135,9 +135,12 @@ class Threshold:
         def unseen(above: int) -> bool:  # what any threshold must do, quick to tell
             return all_but(made(first + above)._seen(move), keys_of(move)) <= promise.delta0
 
-        threshold = first + smallest(unseen)
-        while made(threshold)._delta(move) > promise.delta0:
-            threshold += 1
+        least = first + smallest(unseen)
+
+        def keeps(above: int) -> bool:
+            return made(least + above)._delta(move) <= promise.delta0
+
+        threshold = least + smallest(keeps)
         return made(threshold)
 
     @property
@@ -228,7 +231,7 @@ class Threshold:
                 old = LatticeLaplace(math.ceil(move.l1) / self.scale, math.ceil(move.l1))
                 return Ledger(((old, 1), (new, 1)))
             case _ if is_plain(move, self.scale) and (keys == 1 or self.scale >= _SURELY):
-                return Ledger(((LatticeNormal(keys * self.scale**2, keys * weight), 1), (new, 1)))
+                return Ledger(((old_loss(keys * self.scale**2, keys * weight), 1), (new, 1)))
         return None
 
     def pmf(self, y: Any, x: Any) -> Any:

@@ -8,9 +8,8 @@ If a person moves the scores within a range r, each round is (r/scale)-DP, and i
 
 since the last of all candidates is no choice. No smaller epsilon holds for all scores: k that are far behind gain r on
 all others. r = 2 d if each score moves by at most d, r = d if all move in one direction (counts of added or removed
-records). Several rounds together cost less with a delta. The pair with P(L > t) = (1 - e^((t-e)/2)) / (1 - e^-e) for
-|t| <= e has the largest delta at every epsilon that losses of range e can have, and is composed.
-[after Dong-Durfee-Rogers 2020]
+records). Several rounds together cost less with a delta: they are composed as adaptive choices of one range, or by rho.
+[Dong-Durfee-Rogers 2020]
 
 When: several candidates shall be told at once; for few of them, or with a delta, better than `JointTop`.
 Textbook: not in the textbooks; peeling with report noisy max needs more noise (erratum E20).
@@ -24,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import permutations
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,72 +36,14 @@ from noisette.mechanisms.exponential import Exponential, Scores
 from noisette.mechanisms.mechanism import Distance, calibrate
 from noisette.mechanisms.race import race
 from noisette.privacy import Promise, Pure
-from noisette.privacy.guarantee import Ledger, once
+from noisette.privacy.guarantee import Ledger
+from noisette.privacy.ranges import BoundedRange
 
-__all__ = ["BoundedRange", "Ranking", "Top"]
+__all__ = ["Ranking", "Top"]
 
 Floats = NDArray[np.float64]
 
 _LARGEST_LAW = 50_000
-
-
-@dataclass(frozen=True)
-class BoundedRange:
-    """What dominates all pairs of laws whose losses lie within a range of epsilon: continuous, from -epsilon on.
-
-    delta(t) = (e^(epsilon/2) - e^(t/2))^2 / (e^epsilon - 1), the most that two losses epsilon apart can do.
-
-    >>> P, Q = BoundedRange(Fraction(1)).above(np.array([-1.0, 0.0, 0.5]))
-    >>> P.round(6).tolist(), Q.round(6).tolist()
-    ([1.0, 0.622459, 0.349932], [1.0, 0.377541, 0.165296])
-    """
-
-    epsilon: Fraction
-    symmetric: ClassVar[bool] = True
-
-    def atoms(self) -> None:
-        """Not a law of few atoms."""
-
-    def above(self, t: Floats) -> tuple[Floats, Floats]:
-        """P(L > t) = (1 - e^((t-e)/2)) / (1 - e^-e) and Q(L > t) = e^(-(e+t)/2) P(L > t)."""
-        e = float(self.epsilon)
-        t = np.clip(t, -e, e)
-        under_p = np.expm1((t - e) / 2) / math.expm1(-e)
-        return under_p, np.exp(-(e + t) / 2) * under_p
-
-    def below(self, t: Floats) -> tuple[Floats, Floats]:
-        """The same from the other end: Q mirrors P."""
-        under_q, under_p = self.above(-t)
-        return under_p, under_q
-
-    def ends(self, tail: float) -> tuple[float, float]:
-        """±epsilon."""
-        return -float(self.epsilon), float(self.epsilon)
-
-    def certain(self) -> float:
-        """Both laws have the same support."""
-        return 0.0
-
-    def slack(self) -> float:
-        """What is accounted is what is released."""
-        return 0.0
-
-    def pure(self) -> Fraction | None:
-        """Epsilon."""
-        return self.epsilon
-
-    def rho(self) -> Fraction | None:
-        """epsilon^2/8.   [Cesar-Rogers 2021]"""
-        return self.epsilon**2 / 8
-
-
-class _Round(Exponential):
-    """One round, which knows what its range is worth when it is composed."""
-
-    def guarantee(self, distance: Distance = 1) -> Promise:
-        """Return Pure(range / scale) with its loss."""
-        epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
 
 
 @dataclass(frozen=True)
@@ -123,7 +64,7 @@ class Ranking:
     @cached_property
     def _one(self) -> Exponential:
         """What releases one of the candidates with this noise."""
-        return _Round(self.scale, candidates=self.candidates, monotone=self.monotone)
+        return Exponential(self.scale, candidates=self.candidates, monotone=self.monotone)
 
     @property
     def norm(self) -> float:
@@ -175,10 +116,10 @@ class Top(Ranking):
 
         >>> from noisette.privacy import Approx
         >>> [round(float(Top.calibrated(p, candidates=99, k=20).scale), 2) for p in (Pure(1), Approx(1, "1e-6"))]
-        [40.0, 20.86]
+        [40.0, 18.75]
         """
         rounds = min(_order(k, candidates), whole(candidates, "candidates", least=2) - 1)
-        kind: Any = _Round
+        kind: Any = Exponential
         one = calibrate(
             kind, guarantee, sensitivity=sensitivity, times=rounds, candidates=candidates, monotone=monotone
         )

@@ -42,7 +42,8 @@ from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
 from noisette.privacy.loss import Loss, Normal, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours, common
-from noisette.privacy.sampling import amplified
+from noisette.privacy.ranges import BoundedRange
+from noisette.privacy.sampling import FixedSample, amplified
 
 __all__ = ["Charge", "Rule", "State", "bounded", "charge_of", "checked_reserve", "square_of_pure"]
 
@@ -108,6 +109,7 @@ def square_of_pure(e: Fraction) -> Fraction:
 
     mu = 2 Phi^-1(e^e / (1 + e^e)): there the two trade-off curves touch, and both are convex. It is below e sqrt(pi/2).
     [Blackwell 1953 and Dong-Roth-Su 2022, for the pair of Kairouz-Oh-Viswanath 2015]
+    Losses within a range r have the mu^2 of r/2: their odds rise by at most e^r.   (docs/proofs/composition.md)
 
     >>> round(float(square_of_pure(Fraction(1))) ** 0.5, 6)
     1.232035
@@ -128,19 +130,16 @@ def bounded(e: Fraction, d: Fraction = Fraction(0)) -> Charge:
 def _of_loss(loss: Loss) -> Charge:
     match loss:
         case Response(e, d):
-            return bounded(e, d) if d else _with_own_rho(bounded(e), loss)
-        case Subsampled(base=Response(e, d), rate=q):
+            return bounded(e, d)
+        case Subsampled(base=Response(e, d), rate=q) | FixedSample(base=Response(e, d), rate=q):
             return bounded(amplified(e, q), q * d)
+        case BoundedRange():
+            return replace(bounded(loss.epsilon), rho=loss.concentrated, square=square_of_pure(loss.width / 2))
         case Normal(mu, variation):
             return Charge(None, mu**2 / 2, mu**2, slack=variation)
         case _:
             bound = loss.pure()
-            return Charge(None, loss.rho(), None) if bound is None else _with_own_rho(bounded(bound), loss)
-
-
-def _with_own_rho(charge: Charge, loss: Loss) -> Charge:
-    """With the rho that a loss itself is known to have, where it is less: an eighth of epsilon squared for ranges."""
-    return replace(charge, rho=_least(charge.rho, loss.rho()))
+            return Charge(None, loss.rho(), None) if bound is None else bounded(bound)
 
 
 def _of_ledger(ledger: Ledger) -> Charge:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.precise import precision
 from noisette.exact.rational import exp_down, exp_up, ln_bounds, sqrt_down
@@ -18,14 +19,18 @@ __all__ = [
     "gaussian_delta",
     "group_delta",
     "lowest",
+    "powers_up",
     "pure_to_zcdp",
     "pure_within_approx",
     "pure_within_zcdp",
+    "range_within_approx",
     "zcdp_delta",
     "zcdp_epsilon",
 ]
 
 _LEAST = 5e-324  # what underflows is above zero still
+_FEW = 64
+_STEEPEST = 5_000  # e^-5000 is far below every delta
 _UP = 1 + 2.0**-40  # covers the rounding of a handful of float operations
 
 
@@ -58,7 +63,21 @@ def group_delta(e0: Fraction, d0: Fraction, k: int) -> Fraction:
 
     [Dwork-Roth 2014, Theorem 2.2 for delta > 0; Vadhan 2017, Lemma 2.2]
     """
-    return d0 * sum((exp_up(j * e0) for j in range(k)), Fraction(0))
+    return d0 * powers_up(e0, k)
+
+
+def powers_up(e0: Fraction, k: int) -> Fraction:
+    """1 + e^e0 + … + e^((k-1) e0), rounded up: term by term if they are few, else (e^(k e0) - 1)/(e^e0 - 1).
+
+    >>> powers_up(Fraction(0), 5), float(powers_up(Fraction(1, 100), 1000)) < 2.192e6
+    (Fraction(5, 1), True)
+    """
+    if (k - 1) * e0 > _STEEPEST:
+        raise InputError("No delta is left for so many rows of one unit: lower its limits, or spend less epsilon.")
+    if k <= _FEW or not e0:
+        return sum((exp_up(j * e0) for j in range(k)), Fraction(0)) if e0 else Fraction(k)
+    plain, rise = k * exp_up((k - 1) * e0), exp_down(e0) - 1
+    return min(plain, (exp_up(k * e0) - 1) / rise) if rise > 0 else plain
 
 
 def pure_to_zcdp(e0: Fraction) -> Fraction:
@@ -119,6 +138,22 @@ def pure_within_approx(e: Fraction, d: Fraction) -> Fraction:
         return e
     gain = ln_bounds((1 + d * exp_down(-e)) / (1 - d), 80)[0] - 1  # a hair less, so that the way back holds as well
     return e + Fraction(max(0, gain), 1 << 80)
+
+
+def range_within_approx(e: Fraction, d: Fraction) -> Fraction:
+    """The largest r such that losses within a range r imply (e, d)-DP, rounded down by about 1e-11 of what d adds.
+
+    It is where (e^(r/2) - e^(e/2))^2 = d (e^r - 1): e + 2 ln((1 + sqrt(d (1 - (1 - d) e^-e))) / (1 - d)).
+    [for the pair of Dong-Durfee-Rogers 2020]
+
+    >>> round(float(range_within_approx(Fraction(1, 10), Fraction("1e-6"))), 6)
+    0.100619
+    """
+    if d == 0:
+        return e
+    less = d * (1 - Fraction(1, 1 << 36))  # so that the way back, in floats, holds as well
+    ratio = (1 + sqrt_down(less * (1 - (1 - less) * exp_up(-e)))) / (1 - less)
+    return e + 2 * Fraction(max(0, ln_bounds(ratio, 80)[0]), 1 << 80)
 
 
 def pure_within_zcdp(rho: Fraction) -> Fraction:

@@ -19,8 +19,9 @@ from noisette.privacy.convert import gaussian_delta, pure_within_approx, zcdp_de
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Promise, Pure
 from noisette.privacy.loss import Normal
 from noisette.privacy.neighbours import common
-from noisette.privacy.odometer import Odometer
+from noisette.privacy.odometer import FORKED, Odometer
 from noisette.privacy.tight import tight_epsilon
+from noisette.process import here
 
 __all__ = ["Filter", "Odometer"]
 
@@ -62,7 +63,8 @@ class Filter:
 
     A refusal leaves everything as it was: BudgetError says that the cost does not fit into what is left, another
     PrivacyError that the budget cannot count it at all. Charge first, draw noise then. Any number of threads may
-    charge. Costs may depend on earlier answers, never on the data itself.
+    charge; a forked process may not, since it has a copy of the budget. Costs may depend on earlier answers, never on
+    the data itself.
 
     >>> f = Filter(Pure(1))
     >>> f.charge(Pure("0.4")); f.charge(Pure("0.4")); f.allows(Pure("0.4"))
@@ -96,7 +98,7 @@ class Filter:
         if not 0 <= self.plain <= whole - self.reserve:
             raise InputError("plain must lie between 0 and what the reserve leaves of delta: it is another part of it.")
         self._parts = _Parts(self.reserve, self.plain, whole - self.reserve - self.plain)
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), here()
         self._state = State(Charge(), budget.neighbours, rule) if state is None else state
 
     @property
@@ -126,6 +128,8 @@ class Filter:
     def charge(self, cost: Guarantee) -> None:
         """Spend the cost, or raise BudgetError (PrivacyError if it is of another kind) and change nothing."""
         charge = charge_of(cost)
+        if here() != self._process:
+            raise PrivacyError(FORKED)
         with self._lock:
             before, after = self._state, self._after(self._state, charge, cost)
             if _fits(self.budget, self._parts, after):

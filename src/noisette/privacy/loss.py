@@ -19,7 +19,7 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Ranged", "Response", "Subsampled"]
+__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Plain", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Loss(Protocol):
         ...
 
 
-class _Plain:
+class Plain:
     """What most pairs share."""
 
     symmetric = True
@@ -105,7 +105,7 @@ class _Plain:
 
 
 @dataclass(frozen=True)
-class Response(_Plain):
+class Response(Plain):
     """Randomized response: what dominates every (epsilon, delta)-DP mechanism.   [Kairouz-Oh-Viswanath 2015]"""
 
     epsilon: Fraction
@@ -135,16 +135,7 @@ class Response(_Plain):
 
 
 @dataclass(frozen=True)
-class Ranged(Response):
-    """What dominates epsilon-DP, with the rho of losses that lie within a range of epsilon.   [Cesar-Rogers 2021]"""
-
-    def rho(self) -> Fraction | None:
-        """epsilon^2/8."""
-        return self.epsilon**2 / 8
-
-
-@dataclass(frozen=True)
-class Normal(_Plain):
+class Normal(Plain):
     """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q.
 
     `variation` is n/(8 s^2) for discrete noise of s lattice steps on n numbers that differ, 0 for continuous noise.
@@ -190,7 +181,7 @@ class Normal(_Plain):
 
 
 @dataclass(frozen=True)
-class LatticeLaplace(_Plain):
+class LatticeLaplace(Plain):
     """Discrete Laplace noise and a move of `steps` lattice points that costs epsilon in all.
 
     With a = e^(-epsilon/steps): L = epsilon (1 - 2j/steps) has mass a^j (1-a)/(1+a), 0 < j < steps; the ends have
@@ -237,7 +228,7 @@ class LatticeLaplace(_Plain):
 
 
 @dataclass(frozen=True)
-class LatticeNormal(_Plain):
+class LatticeNormal(Plain):
     """Discrete Gaussian noise of parameter s2 on one whole number that moves by `shift`."""
 
     s2: Fraction

@@ -5,16 +5,20 @@ import threading
 from dataclasses import replace
 from fractions import Fraction
 
-from noisette.errors import InputError
+from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, nearest_float, positive
 from noisette.privacy.charges import Charge, State, charge_of, checked_reserve
 from noisette.privacy.convert import zcdp_epsilon
 from noisette.privacy.guarantee import Guarantee
+from noisette.process import here
 
 __all__ = ["Odometer"]
 
 _BASEL = Fraction(607_927, 10**6)  # below 6/pi^2
 _GROWTH = Fraction(5, 4)
+
+FORKED = "This budget is counted in the parent process: charge there, or share a ledger file (open_ledger)."
+"""What a copy that a fork made is told: it knows nothing of what others charge."""
 
 
 class Odometer:
@@ -45,15 +49,17 @@ class Odometer:
         if whole >= 1:
             raise InputError("delta must be above 0 and below 1: a usual one is '1e-6'.")
         self.delta, self.reserve, self.first = whole, checked_reserve(reserve, whole), positive(first, "first")
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), here()
         self._state = State(Charge(), None, "zcdp")
 
     def __repr__(self) -> str:
         return f"Odometer({str(self.delta)!r}, epsilon={self.epsilon()!r})"
 
     def charge(self, cost: Guarantee) -> None:
-        """Count the cost; nothing but another neighbouring relation is refused."""
+        """Count the cost; nothing is refused but another neighbouring relation, and a forked process."""
         charge = charge_of(cost)
+        if here() != self._process:
+            raise PrivacyError(FORKED)
         with self._lock:
             self._state = self._state.plus(replace(charge, square=None), cost.neighbours)
 

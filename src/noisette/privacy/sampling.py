@@ -7,20 +7,85 @@ sample. Shuffling the people and cutting batches, as training loops do, is NOT P
 far weaker than the one computed here.   [Chua-Ghazi-Kamath-Kumar-Manurangsi-Sinha-Zhang 2024]
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import cast
+
+import numpy as np
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import exp_up, ln_bounds
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
-from noisette.privacy.loss import Loss, Response, Subsampled
+from noisette.privacy.loss import Floats, Loss, Plain, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours
 
-__all__ = ["amplified", "fixed_size", "poisson"]
+__all__ = ["FixedSample", "amplified", "fixed_size", "poisson"]
 
 _BITS = 96
 _ENOUGH = Fraction(200)  # e^-200 is nothing beside any rate
+
+
+@dataclass(frozen=True)
+class FixedSample(Plain):
+    """A mechanism on a sample of fixed size, `rate` of the people, under replace; its loss is symmetric.
+
+    For losses above 0 the pair is P' = (1 - q) Q + q P against Q, for those below 0 its mirror image, and the rest lies
+    at 0: this has the largest delta(epsilon) at every epsilon, above 0 and below, for x against x' and back.
+    [after Balle-Barthe-Gaboardi 2018, Theorem 9, and Zhu-Dong-Wang 2022; proof: docs/proofs/composition.md]
+    """
+
+    base: Loss
+    rate: Fraction
+
+    @property
+    def _one_way(self) -> Subsampled:
+        return Subsampled(self.base, self.rate)
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """Those above 0, their mirror images, and 0."""
+        found = self.base.atoms()
+        if found is None:
+            return None
+        q, up = float(self.rate), found[0] > 0
+        losses = np.log1p(q * np.expm1(found[0][up]))
+        p = found[1][up] * ((1 - q) * np.exp(-found[0][up]) + q)
+        rest = max(0.0, 1 - self.certain() - float(p.sum()) - float((p * np.exp(-losses)).sum()))
+        return np.concatenate([-losses, [0.0], losses]), np.concatenate([p * np.exp(-losses), [rest], p])
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Mixed upper tails from 0 on, and what the lower tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, a, 1 - b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """The mirror image of the upper tails below 0, and what the upper tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, 1 - a, b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def _mirrored(self, t: Floats) -> tuple[Floats, Floats]:
+        """P(L <= t) = Q(L >= -t) and Q(L <= t) = P(L >= -t), for t < 0."""
+        under_p, under_q = self._one_way.above(np.nextafter(np.maximum(-t, 0.0), -np.inf))
+        return under_q, under_p
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The larger end, on both sides."""
+        high = self._one_way.ends(tail)[1]
+        return -high, high
+
+    def certain(self) -> float:
+        """Only the people taken can be told for certain."""
+        return self._one_way.certain()
+
+    def slack(self) -> float:
+        """No more than the base's."""
+        return self.base.slack()
+
+    def pure(self) -> Fraction | None:
+        """ln(1 + q (e^epsilon - 1)), rounded up."""
+        return self._one_way.pure()
 
 
 def amplified(e: Fraction, q: Fraction) -> Fraction:
@@ -65,23 +130,34 @@ def poisson(guarantee: Guarantee, rate: Number) -> Guarantee:
     return Profile(ledger, neighbours=Neighbours.ADD_REMOVE)
 
 
-def fixed_size(guarantee: Guarantee, m: int, n: int) -> Pure | Approx:
+def fixed_size(guarantee: Guarantee, m: int, n: int) -> Guarantee:
     """What one release promises under replace if its data are m of the n people, drawn without replacement.
 
     (e, d)-DP becomes (ln(1 + q (e^e - 1)), q d)-DP with q = m/n.   [Balle-Barthe-Gaboardi 2018, Theorem 9]
-    No single pair of laws is known that also composes as one, so the result composes as any (epsilon, delta) does.
+    The result also knows its whole loss (`FixedSample`), so that sums of it compose tightly; for Gaussian noise it is a
+    `Profile`.
 
-    >>> fixed_size(Approx(1, "1e-6"), 10, 100).delta0
-    Fraction(1, 10000000)
+    >>> step = fixed_size(Approx(1, "1e-6"), 10, 100)
+    >>> step.delta0, round((fixed_size(Pure(1), 10, 100) * 100).epsilon("1e-6"), 4)
+    (Fraction(1, 10000000), 5.9931)
     """
     size, people = whole(m, "m"), whole(n, "n")
     if size > people:
         raise InputError("m must be at most n: a sample without replacement is not larger than the whole.")
     _refuse_other(guarantee, Neighbours.REPLACE, "add/remove", "poisson(guarantee, rate)")
-    _single(guarantee)
-    if not isinstance(guarantee, Pure | Approx):
-        raise PrivacyError("Samples of fixed size are known to amplify (epsilon, delta) alone: restate it as Approx.")
-    return _amplified(guarantee, Fraction(size, people), Neighbours.REPLACE, None)
+    loss, q = _single(guarantee), Fraction(size, people)
+    if q == 1:
+        return guarantee.under(Neighbours.REPLACE)
+    if loss is None or not loss.symmetric:
+        raise PrivacyError(
+            "zCDP alone says nothing better about a sample: sample a mechanism's own guarantee, or one restated as "
+            "Approx(epsilon, delta)."
+        )
+    base, rate = (loss.base, loss.rate) if isinstance(loss, FixedSample) else (loss, Fraction(1))
+    ledger = Ledger(((cast(Loss, FixedSample(base, rate * q)), 1),))
+    if isinstance(guarantee, Pure | Approx):
+        return _amplified(guarantee, q, Neighbours.REPLACE, ledger)
+    return Profile(ledger, neighbours=Neighbours.REPLACE)
 
 
 def _rate(value: Number) -> Fraction:

@@ -16,14 +16,17 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
 from noisette.exact.precise import precision
 from noisette.privacy.convert import zcdp_epsilon
-from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure
-from noisette.privacy.tight import optimal_delta
+from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure, once
+from noisette.privacy.ranges import BoundedRange, fixed_delta
+from noisette.privacy.tight import bisected, optimal_delta
 
 __all__ = [
     "Theorem",
     "advanced",
     "advanced_tanh",
     "basic",
+    "bounded_range",
+    "bounded_range_fixed",
     "concentrated",
     "each",
     "optimal",
@@ -102,6 +105,35 @@ def concentrated(e0: Number, k: int, delta: Number) -> float:
     """
     rho, d = whole(k, "k") * Pure(e0).eps ** 2 / 2, _inside(delta, "delta")
     return zcdp_epsilon(rho, d) if rho else 0.0
+
+
+def bounded_range(e0: Number, k: int, delta: Number) -> float:
+    """Return the epsilon of k releases whose losses lie within a range of e0 each, chosen adaptively.
+
+    So does the exponential mechanism. It is what sums of such guarantees know: the best that holds for adaptive choices
+    [Dong-Durfee-Rogers 2020], at most 1 % above it for many releases, or k e0^2/8 of zCDP [Cesar-Rogers 2021].
+
+    >>> round(bounded_range("0.1", 100, "1e-6"), 3), round(concentrated("0.05", 100, "1e-6"), 3)
+    (2.277, 2.419)
+    """
+    one = Pure(e0)
+    known = once(BoundedRange(one.eps)) if one.eps else None
+    return (Pure(one.eps, ledger=known) * whole(k, "k")).epsilon(_inside(delta, "delta"))
+
+
+def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
+    """Return the epsilon of k releases of range e0 that were all fixed before the first one was drawn.
+
+    [Dong-Durfee-Rogers 2020.] To call it is to state that: it does not hold where one of them depends on the outcome of
+    another, and neither for the rounds of `Top` nor for the levels of `Quantiles`, which do.
+
+    >>> round(bounded_range_fixed("0.1", 100, "1e-6"), 3)
+    2.246
+    """
+    one, n, d = Pure(e0).eps, whole(k, "k"), _inside(delta, "delta")
+    if not one:
+        return 0.0
+    return min(nearest_float(n * one, up=True), bisected(lambda e: Fraction(fixed_delta(one, n, Fraction(e))) <= d))
 
 
 def each(k: int, epsilon: Number, delta: Number, theorem: Theorem = "optimal") -> float:

@@ -4,6 +4,7 @@
  - Gaussians are one Gaussian with mu = sqrt(sum of mu^2), alone in closed form;
  - k equal (epsilon, delta) guarantees have the optimal composition of Kairouz-Oh-Viswanath (2015);
  - other losses are composed on a lattice (see `compose`);
+ - releases of a bounded range are composed as adaptive ones, or counted by their rhos, whichever is less (`_ways`);
  - with zCDP among them, all Rényi divergences are added and converted (Canonne-Kamath-Steinke 2020, Proposition 12);
  - where discrete noise is accounted as continuous, V = n/(8 s^2) in all, (e, d) becomes (e + (e + 835) V, e^(V/2) d)
    (docs/proofs/composition.md).
@@ -19,9 +20,11 @@ from noisette.exact.number import nearest_float
 from noisette.exact.rational import sqrt_up
 from noisette.privacy.compose import composed_delta, composed_epsilon, moments_of
 from noisette.privacy.convert import gaussian_delta, lowest, zcdp_delta, zcdp_epsilon
+from noisette.privacy.lattice_gaussian import LatticeVector
 from noisette.privacy.loss import Loss, Normal, Response
+from noisette.privacy.ranges import Adaptive, BoundedRange, blocks
 
-__all__ = ["optimal_delta", "tight_delta", "tight_epsilon"]
+__all__ = ["bisected", "optimal_delta", "tight_delta", "tight_epsilon"]
 
 Parts: TypeAlias = tuple[tuple[Loss, int], ...]
 
@@ -44,7 +47,8 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
     from scipy.special import gammaln
 
     step, target = float(e0), float(e)
-    j = np.arange(max(0, math.floor((target / step + k) / 2)), k + 1)
+    most = min(k, math.ceil(k / (1 + math.exp(-step)) + 20 * math.sqrt(k)) + 1)  # beyond lies e^-800 (Hoeffding)
+    j = np.arange(max(0, math.floor((target / step + k) / 2)), most + 1)
     loss = (2 * j - k) * step
     log_p = gammaln(k + 1) - gammaln(j + 1) - gammaln(k - j + 1) - j * math.log1p(math.exp(-step))
     log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
@@ -60,6 +64,10 @@ def tight_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
     bound = None if rho else pure_bound(parts)
     if bound is not None and e >= bound:
         return 0.0
+    return min(_delta(known, more, e) for known, more in _ways(parts, rho))
+
+
+def _delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
     known, rho, variation = _accounted(parts, rho)
     if variation > _COARSEST:
         return 1.0
@@ -73,12 +81,35 @@ def tight_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
     bound = None if rho else pure_bound(parts)
     if d <= 0:
         return math.inf if bound is None else nearest_float(bound, up=True)
+    found = min(_epsilon(known, more, d) for known, more in _ways(parts, rho))
+    return found if bound is None else min(found, nearest_float(bound, up=True))
+
+
+def _epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
     known, rho, variation = _accounted(parts, rho)
     left = d * (1 - variation) - 2 * _LEAST if variation else d
     found = _smooth_epsilon(known, rho, left) if left > 0 and variation <= _COARSEST else math.inf
     if variation and found < math.inf:
         found = nearest_float(Fraction(found) * (1 + variation) + _FARTHEST * variation, up=True)
-    return found if bound is None else min(found, nearest_float(bound, up=True))
+    return found
+
+
+def _ways(parts: Parts, rho: Fraction) -> list[tuple[Parts, Fraction]]:
+    """The ways to count all parts, each of which holds if all may be chosen in the light of earlier outcomes.
+
+    Of the bounded ranges one kind may be composed as adaptive releases and the others as pairs of laws, wherever they
+    stand; or all are counted by their rhos. With zCDP among the parts, which is added to divergences, only the latter.
+    """
+    ranges = [(loss, k) for loss, k in parts if isinstance(loss, BoundedRange)]
+    if not ranges:
+        return [(parts, rho)]
+    others = tuple(part for part in parts if not isinstance(part[0], BoundedRange))
+    ways = [(others, rho + sum((loss.concentrated * k for loss, k in ranges), Fraction(0)))]
+    if not rho:
+        main = max(ranges, key=lambda part: part[1] * part[0].width ** 2)
+        rest = [pair for loss, k in ranges if loss != main[0] for pair in blocks(loss, k, longest=1)]
+        ways.append(((*others, *rest, *blocks(*main)), rho))
+    return ways
 
 
 def _accounted(parts: Parts, rho: Fraction) -> tuple[Parts, Fraction, Fraction]:
@@ -100,6 +131,10 @@ def _smooth_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
             return optimal_delta(e0, d0, k, e)
         case ((Normal(mu), 1),):
             return gaussian_delta(mu, e)
+        case ((Adaptive() | BoundedRange() as block, 1),):
+            return block.delta(nearest_float(e, up=False))
+        case ((LatticeVector() as vector, 1),):
+            return vector.delta(e)
         case _:
             return composed_delta(dict(parts), nearest_float(e, up=False))
 
@@ -112,9 +147,11 @@ def _smooth_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
         case _ if rho:
             return _moment_epsilon(parts, rho, d)
         case ((Response(e0, d0), k),) if e0:
-            return _bisected(lambda e: Fraction(optimal_delta(e0, d0, k, Fraction(e))) <= d)
+            return bisected(lambda e: Fraction(optimal_delta(e0, d0, k, Fraction(e))) <= d)
         case ((Normal(mu), 1),):
             return _normal_epsilon(mu, d)
+        case ((Adaptive() | BoundedRange() as block, 1),):
+            return bisected(lambda e: Fraction(block.delta(e)) <= d)
         case _:
             return composed_epsilon(dict(parts), nearest_float(d, up=False))
 
@@ -142,7 +179,8 @@ def _normal_epsilon(total: Fraction, d: Fraction) -> float:
     return math.inf
 
 
-def _bisected(enough: Callable[[float], bool]) -> float:
+def bisected(enough: Callable[[float], bool]) -> float:
+    """The smallest number from 0 on, nearly, for which something holds that stays true: it is one of those."""
     if enough(0.0):
         return 0.0
     low, high = 0.0, 1.0

@@ -1,6 +1,7 @@
 """Each aggregate as measures to be noised, and as a formula over the noised ones.
 
-    rows, count, units, distinct    one measure
+    rows, count, units              one measure
+    distinct                        one measure, of declared keys alone where there are any
     sum                             steps of x
     mean                            c + sum of (x - c) / n, c the middle of the bounds: half the sensitivity of a
                                     sum; n is noised as well, since it is private too
@@ -25,9 +26,10 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Contribution, Measure
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate
+from noisette.query.rules import MANY
 from noisette.query.stability import Shape
 
-__all__ = ["estimate", "measures_of"]
+__all__ = ["estimate", "measures_of", "middle"]
 
 _STEPS = 30  # bits of a row's value that is summed: finer steps would change nothing that noise does not hide
 _MOST_STEPS = 2**40
@@ -43,7 +45,7 @@ def measures_of(aggregate: Aggregate, shape: Shape, part: Contribution) -> tuple
         case "units":
             return (Measure("rows" if part.rows == 1 else "units"),)
         case "distinct":
-            return (Measure("distinct", _given(x)),)
+            return (Measure("distinct", _declared(_given(x), shape)),)
         case "count":
             return (_counted(_given(x), shape),)
         case "sum":
@@ -56,6 +58,14 @@ def measures_of(aggregate: Aggregate, shape: Shape, part: Contribution) -> tuple
             return (_histogram(_given(x), _number(x, shape)),)
         case _:
             assert_never(aggregate.function)
+
+
+def _declared(x: Expression, shape: Shape) -> Expression:
+    """The value where it is one of the declared keys, else NULL: what is no group of its own is not counted either."""
+    kind = kind_of(x, shape.columns)
+    if kind.keys is None or kind.type == "boolean" or len(kind.keys) > MANY:
+        return x
+    return Call("case", (Call("in", (x, *map(Literal, kind.keys))), x, Literal(None)))
 
 
 def _given(x: Expression | None) -> Expression:
@@ -97,7 +107,8 @@ def _summed(x: Expression, kind: Kind) -> Measure:
     return Measure("sum", x, grid, *step_bounds(kind, grid))
 
 
-def _middle(kind: Kind) -> Fraction:
+def middle(kind: Kind) -> Fraction:
+    """The middle of the bounds, from which means and variances are measured."""
     assert kind.low is not None
     assert kind.high is not None
     grid = _step(kind)
@@ -105,7 +116,7 @@ def _middle(kind: Kind) -> Fraction:
 
 
 def _centred(x: Expression, shape: Shape) -> Measure:
-    c = _middle(_number(x, shape))
+    c = middle(_number(x, shape))
     centred = Call("subtract", (x, Literal(c)))
     return _summed(centred if c else x, kind_of(centred, shape.columns) if c else _number(x, shape))
 
@@ -114,17 +125,17 @@ def _squares(x: Expression, shape: Shape) -> Measure:
     """The square of x - c less the middle of what it can be."""
     kind = _number(x, shape)
     half = _reach(kind)
-    middle = half**2 / 2
-    difference = Call("subtract", (x, Literal(_middle(kind))))
-    square = Call("subtract", (Call("multiply", (difference, difference)), Literal(middle)))
-    known = replace(kind_of(square, shape.columns), low=-middle, high=half**2 - middle, grid=None, keys=None)
+    usual = half**2 / 2
+    difference = Call("subtract", (x, Literal(middle(kind))))
+    square = Call("subtract", (Call("multiply", (difference, difference)), Literal(usual)))
+    known = replace(kind_of(square, shape.columns), low=-usual, high=half**2 - usual, grid=None, keys=None)
     return _summed(square, known)
 
 
 def _reach(kind: Kind) -> Fraction:
     assert kind.low is not None
     assert kind.high is not None
-    c = _middle(kind)
+    c = middle(kind)
     return max(kind.high - c, c - kind.low)
 
 
@@ -147,7 +158,7 @@ def estimate(
         case "mean":
             s1, n = needed
             kind = _number(aggregate.of, shape)
-            return (s1.over(n) + Estimate.constant(float(_middle(kind)))).within(kind)
+            return (s1.over(n) + Estimate.constant(float(middle(kind)))).within(kind)
         case "variance" | "deviation":
             s1, s2, n = needed
             half = float(_reach(_number(aggregate.of, shape)))

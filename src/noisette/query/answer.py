@@ -22,6 +22,7 @@ from noisette.query.estimate import Estimate, Noise
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Measure
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall, ResultLiteral
+from noisette.query.possible import possible
 from noisette.query.prepare import Prepared
 from noisette.query.types import ARROW
 from noisette.releases import Column
@@ -119,18 +120,22 @@ class Scene:
 def columns(scene: Scene) -> list[Column]:
     """The columns of the answer, in the groups and the order that were asked for."""
     query = scene.prepared.query
-    made = [_column(name, scene.value(result), scene) for name, result in query.outputs]
+    made = [_column(name, result, scene) for name, result in query.outputs]
     rows = _rows(query, scene)
     return made if rows is None else [column.take(rows) for column in made]
 
 
-def _column(name: str, value: Evaluated, scene: Scene) -> Column:
+def _column(name: str, result: Result, scene: Scene) -> Column:
+    value = scene.value(result)
     if not isinstance(value, Estimate):
         return Column(name, value if isinstance(value, pyarrow.Array) else _constant(value, scene.noised.size))
-    number, low, high = (_in_each(part, scene.noised.size) for part in (value.value, *value.interval(scene.noises)))
+    ends = *value.interval(scene.noises), *value.unclipped(scene.noises)
+    number, low, high, *drawn = (_in_each(part, scene.noised.size) for part in (value.value, *ends))
     whole = all(isinstance(m, Measure) and m.what != "sum" for m in value.slopes) and len(value.slopes) == 1
     plain = whole and bool(np.all(np.abs(number) < 2**53)) and bool(np.all(number == np.rint(number)))
-    return Column(name, pyarrow.array(number.astype(np.int64) if plain else number), low, high)
+    numbers = pyarrow.array(number.astype(np.int64) if plain else number)
+    made = Column(name, numbers, low, high, drawn=(drawn[0], drawn[1]))
+    return made.within(possible(result, scene.prepared))
 
 
 def _in_each(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count
+from typing import Literal as OneOf
 from typing import TypeAlias, TypeVar, assert_never
 
 from noisette.query.expression import Call, Expression, Literal, Name, Operation, columns_of
@@ -31,7 +32,7 @@ from noisette.query.plan import (
 from noisette.query.prepare import aggregates_in
 from noisette.query.tree import aggregate_text, aggregate_tree, as_json, expression_text, expression_tree, relation_tree
 
-__all__ = ["Measured", "canonical", "canonical_text", "measured", "normal"]
+__all__ = ["Measured", "canonical", "canonical_text", "conditions_first", "measured", "normal"]
 
 Names: TypeAlias = Mapping[str, str]
 """New names of columns by their old ones."""
@@ -116,6 +117,21 @@ def _sorted(values: Iterable[T], text: Callable[[T], str]) -> tuple[T, ...]:
 # Relations
 
 
+def conditions_first(relation: Relation) -> Relation:
+    """The same rows, with conditions on one side of a join alone before it."""
+    match relation:
+        case Scan():
+            return relation
+        case Where(source, condition):
+            return _where(conditions_first(source), condition)
+        case Join(left, right):
+            return replace(relation, left=conditions_first(left), right=conditions_first(right))
+        case Select(source) | PerUnit(source):
+            return replace(relation, source=conditions_first(source))
+        case _:
+            assert_never(relation)
+
+
 def _relation(relation: Relation, used: frozenset[str], fresh: Iterator[int]) -> tuple[Relation, Names]:
     """A relation in its one form, with no more columns than those used, and what these are called now."""
     match relation:
@@ -140,9 +156,42 @@ def _relation(relation: Relation, used: frozenset[str], fresh: Iterator[int]) ->
 
 
 def _where(source: Relation, condition: Expression) -> Relation:
+    """Rows under a condition: conditions on one side of a join alone come before it, where rows are retained."""
     if isinstance(source, Where):
-        return Where(source.source, normal(Call("and", (source.condition, condition))))
-    return Where(source, condition)
+        return _where(source.source, normal(Call("and", (source.condition, condition))))
+    if not isinstance(source, Join):
+        return Where(source, condition)
+    parts: dict[str, list[Expression]] = {"left": [], "right": [], "both": []}
+    for part in _parts("and", condition):
+        parts[_about(part, source)].append(part)
+    left, right, both = (_call("and", tuple(found)) if found else None for found in parts.values())
+    first = source.left if left is None else _where(source.left, left)
+    second = source.right if right is None else _where(source.right, right)
+    joined = replace(source, left=first, right=second)
+    return joined if both is None else Where(joined, both)
+
+
+def _about(condition: Expression, join: Join) -> OneOf["left", "right", "both"]:
+    """The side of a join that a condition is about; both, where a partner may be missing."""
+    aliases = {name.partition(".")[0] for name in columns_of(condition)}
+    if aliases <= _aliases(join.left):
+        return "left"
+    return "right" if join.how == "inner" and aliases <= _aliases(join.right) else "both"
+
+
+def _aliases(relation: Relation) -> set[str]:
+    """What stands before the dot in the names of a relation's columns."""
+    match relation:
+        case Scan(_, alias):
+            return {alias}
+        case Where(source):
+            return _aliases(source)
+        case Join(left, right):
+            return _aliases(left) | _aliases(right)
+        case Select(_, columns):
+            return {name.partition(".")[0] for name, _ in columns}
+        case PerUnit(_, keys, aggregates):
+            return {name.partition(".")[0] for name, _ in (*keys, *aggregates)}
 
 
 def _select(source: Relation, columns: tuple[Named, ...], fresh: Iterator[int]) -> tuple[Relation, Names]:

@@ -196,7 +196,10 @@ def _opening(task: Task, promise: Approx) -> Keep | Threshold:
     groups = task.part.groups
     gaussian = Threshold.calibrated(promise, groups=groups, noise="gaussian")
     if task.members not in task.asked:
-        keep = Keep.calibrated(promise, groups=groups)
+        try:
+            keep = Keep.calibrated(promise, groups=groups)
+        except InputError:  # its table would be too long
+            return gaussian
         return keep if keep.least(0.5) <= gaussian.threshold else gaussian
     truncated = Threshold.calibrated(promise, groups=groups, noise="truncated")
     return min(truncated, gaussian, key=lambda m: m.threshold * math.sqrt(m.variance()))

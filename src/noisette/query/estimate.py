@@ -12,7 +12,7 @@ at the level, in units of `spread`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,12 +43,14 @@ Bars: TypeAlias = Callable[[Noises], tuple[Floats, Floats]]
 class Estimate:
     """A number for each group; `slopes` by the name of the measure, in its own units.
 
-    `bars` computes the ends of the error bar where something better is known than the first order of the slopes.
+    `bars` computes the ends of the error bar where something better is known than the first order of the slopes, and
+    `free` those before they were moved into bounds.
     """
 
     value: Floats
     slopes: Mapping[Any, Floats]
     bars: Bars | None = field(default=None, repr=False)
+    free: Bars | None = field(default=None, repr=False)
 
     @staticmethod
     def measured(name: Any, value: Floats) -> Estimate:
@@ -135,7 +137,8 @@ class Estimate:
         """The square root of what cannot be negative; its error bars are the roots of that number's."""
         value = np.sqrt(np.maximum(self.value, 0))
         slopes = _scaled(self.slopes, 0.5 / np.maximum(value, 1e-12))
-        return Estimate(value, slopes, self._ends(lambda ends: np.sqrt(np.maximum(ends, 0))))
+        free = None if self.free is None else replace(self, bars=self.free)._ends(_root)
+        return Estimate(value, slopes, self._ends(_root), free)
 
     def mirrored(self) -> Estimate:
         """The absolute value; its error bars reach down to 0 where the number's sign is not clear."""
@@ -155,7 +158,8 @@ class Estimate:
         """The same, known to lie within bounds."""
         low = -np.inf if kind.low is None else float(kind.low)
         high = np.inf if kind.high is None else float(kind.high)
-        return Estimate(np.clip(self.value, low, high), self.slopes, self._ends(lambda ends: np.clip(ends, low, high)))
+        bars = self._ends(lambda ends: np.clip(ends, low, high))
+        return Estimate(np.clip(self.value, low, high), self.slopes, bars, self.interval)
 
     def _mapped(self, function: Callable[[Floats], Floats], slopes: Mapping[Any, Floats]) -> Estimate:
         """An affine map of the value; the ends go with it."""
@@ -195,6 +199,10 @@ class Estimate:
         half = self.half_width(noises)
         return self.value - half, self.value + half
 
+    def unclipped(self, noises: Noises) -> tuple[Floats, Floats]:
+        """The ends as they follow from the noise alone, also where bounds say more."""
+        return self.interval(noises) if self.free is None else self.free(noises)
+
     def half_width(self, noises: Noises) -> Floats:
         """Half the width of the error bars, to first order."""
         parts = [(np.abs(slope), noises[name]) for name, slope in self.slopes.items()]
@@ -212,6 +220,10 @@ class Estimate:
             if noise.spread > 0
         ]
         return np.asarray(np.sqrt(total) * (normal + np.sum(excess, axis=0)))
+
+
+def _root(ends: Floats) -> Floats:
+    return np.asarray(np.sqrt(np.maximum(ends, 0)))
 
 
 def _sum(a: Mapping[Any, Floats], b: Mapping[Any, Floats]) -> dict[Any, Floats]:

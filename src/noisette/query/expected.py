@@ -8,16 +8,20 @@ from fractions import Fraction
 import numpy as np
 import pyarrow
 
-from noisette.privacy import Neighbours
-from noisette.query.aggregate import measures_of
+from noisette.privacy import ZCDP, Neighbours
+from noisette.query.aggregate import measures_of, middle
 from noisette.query.answer import Scene, columns, noises
 from noisette.query.design import Design
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate
 from noisette.query.measure import Measure, sensitivity
+from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Result
+from noisette.query.possible import possible
 from noisette.query.prepare import Prepared, aggregates_of
 from noisette.query.types import ARROW
+from noisette.releases.figures import bound, rounded
+from noisette.releases.wide import nothing
 
 __all__ = ["SIZES", "Expected", "expected", "rehearse"]
 
@@ -31,7 +35,7 @@ class Expected:
 
     `half_width` holds for every group, or is None where it depends on how many rows a group has: then `by_size` tells
     it for a few sizes, at worst over the values. `ranks` is by how many rows a quantile may be off. `assumes` says what
-    clamping and limits take for granted.
+    else it rests on, and `warning` that the bar says nothing; what is left out is said for all columns (`caveats`).
     """
 
     name: str
@@ -41,6 +45,7 @@ class Expected:
     by_size: Mapping[int, float]
     ranks: float | None
     assumes: str
+    warning: str = ""
 
 
 def expected(
@@ -79,15 +84,12 @@ class _Forecast:
             widths[self.sizes[0]] if same else None,
             {} if same else widths,
             self._ranks(aggregates),
-            self._assumptions(aggregates),
+            "; ".join(dict.fromkeys(filter(None, self._assumptions(aggregates)))),
+            self._warning(result, widths),
         )
 
     def _ranked(self, aggregates: tuple[Aggregate, ...]) -> bool:
         return any(aggregate.function == "quantile" for aggregate in aggregates)
-
-    def _measures(self, aggregates: tuple[Aggregate, ...]) -> Iterator[Measure]:
-        for aggregate in aggregates:
-            yield from measures_of(aggregate, self.prepared.shape, self.prepared.part)
 
     def _half_width(self, result: Result, rows: int) -> float:
         """Half the width of the error bar in a group of so many rows, at worst over small, middle and large values."""
@@ -127,11 +129,20 @@ class _Forecast:
                     yield _described(self.design.noise[self.place, measure], measure)
 
     def _sensitivities(self, aggregates: tuple[Aggregate, ...]) -> Iterator[str]:
-        for measure in self._measures(aggregates):
-            reach = sensitivity(measure, self.prepared.part, self.neighbours)
-            unit = measure.grid if measure.what == "sum" else 1
-            most, total = (f"{float(size * unit):.6g}" for size in (reach.linf, reach.l1))
-            yield f"{_NAMES[measure.what]}: {most} in one group, {total} in all"
+        for aggregate in aggregates:
+            for i, measure in enumerate(measures_of(aggregate, self.prepared.shape, self.prepared.part)):
+                reach = sensitivity(measure, self.prepared.part, self.neighbours)
+                unit = measure.grid if measure.what == "sum" else 1
+                most, total = (rounded(size * unit, up=True) for size in (reach.linf, reach.l1))
+                yield f"{self._named(aggregate, i, measure)}: {most} in one group, {total} in all"
+
+    def _named(self, aggregate: Aggregate, i: int, measure: Measure) -> str:
+        """What is measured, in words: means and variances add up differences from the middle of the bounds."""
+        if measure.what != "sum" or aggregate.function == "sum" or aggregate.of is None:
+            return _NAMES[measure.what]
+        c = bound(middle(kind_of(aggregate.of, self.prepared.shape.columns)))
+        less = bound(-measure.low * measure.grid)
+        return f"sum of differences from {c}" if i == 0 else f"sum of their squares, less {less} each"
 
     def _quantiles(self, aggregates: tuple[Aggregate, ...]) -> Iterator[tuple[Measure, Fraction]]:
         for aggregate in aggregates:
@@ -143,18 +154,32 @@ class _Forecast:
         errors = (self.design.ranked(self.place, m, at).rank_error(self.level, at) for m, at in asked)
         return max(errors, default=None)
 
-    def _assumptions(self, aggregates: tuple[Aggregate, ...]) -> str:
-        part, limits = self.prepared.part, self.prepared.request.limits
-        clamped = [m for m in self._measures(aggregates) if m.what in ("sum", "histogram")]
-        notes = [
-            f"values beyond [{float(m.low * m.grid):.6g}, {float(m.high * m.grid):.6g}] are clamped" for m in clamped
-        ]
-        notes += [self.design.ranked(self.place, m, at).assumed for m, at in self._quantiles(aggregates)]
-        if limits is not None:
-            groups = f" in at most {part.groups} groups" if self.prepared.keys else ""
-            notes.append(f"at most {part.total} rows of one {self.prepared.shape.unit}{groups} are counted")
-        return "; ".join(dict.fromkeys(filter(None, notes)))
+    def _assumptions(self, aggregates: tuple[Aggregate, ...]) -> Iterator[str]:
+        for measure, at in self._quantiles(aggregates):
+            yield self.design.ranked(self.place, measure, at).assumed
 
+    def _warning(self, result: Result, widths: Mapping[int, float]) -> str:
+        """That a bar says nothing, even of the largest group that is shown, and what would help."""
+        low, high = possible(result, self.prepared)
+        rows = max(widths, default=0)
+        if not widths.get(rows) or not math.isfinite(high - low) or 2 * widths[rows] < (high - low) * (1 - 1e-9):
+            return ""
+        whole = isinstance(result, Aggregate) and result.function == "distinct"
+        squared = isinstance(self.design.guarantee, ZCDP)
+        half = self._first_order(result, rows)
+        alike = half == self._first_order(result, min(widths)) and len(widths) > 1
+        said = nothing(half, (low, high), whole=whole, squared=squared)
+        said = said if alike else f"with {rows:,} rows {said}"
+        keys = isinstance(result, Aggregate) and result.function == "distinct" and high <= _FEW
+        return f"{said}{_BY_KEY if keys else ''}"
+
+    def _first_order(self, result: Result, rows: int) -> float:
+        """Half the width of a bar before it is moved into bounds."""
+        return float(np.max(self.scene(rows).value(result).half_width(noises(self.design, self.place, self.level))))
+
+
+_FEW = 1000
+_BY_KEY = ", or ask COUNT(*) for each of the values"
 
 _NAMES = {
     "rows": "rows",

@@ -111,12 +111,15 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
         return Contribution(1, 1, 1), None
     if shape.unit == ROW:
         raise InputError("Join on a column of the public table that has no repeats: each row here must stay one row.")
+    if shape.rows is not None:  # a join bounded what one unit produces
+        return Contribution(shape.rows if grouped else 1, shape.rows, shape.rows), Limits(rows=shape.rows)
     limits = shape.limits if grouped else replace(shape.limits, groups=None)
     rows = _least(limits.rows, limits.rows_per_group)
     if rows is None:
         raise InputError(
             f"Say in the policy how many rows of one {shape.unit} may count: "
-            "rows = 10, or groups = 3 and rows_per_group = 1."
+            'rows = 10, or groups = 3 and rows_per_group = 1. Where it says rows = "private", buy the limit once, with '
+            "rows(table, spend=...) or `noisette buy rows`."
         )
     if not grouped:
         return Contribution(1, rows, rows), Limits(rows=rows)

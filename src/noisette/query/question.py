@@ -21,11 +21,12 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.answer import Scene, columns, key_columns, noises
 from noisette.query.canonical import canonical, canonical_text
+from noisette.query.caveats import NOISE, omissions, said, small_groups
 from noisette.query.design import Design, design, tasks_of
 from noisette.query.draw import Noised, draw
 from noisette.query.expected import SIZES, Expected, expected, rehearse
 from noisette.query.packed import packed, unpacked
-from noisette.query.plan import Query
+from noisette.query.plan import Key, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
@@ -62,6 +63,11 @@ class Offer(Protocol):
         """The mechanisms with what they are applied to, for the record."""
         ...
 
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What is left out or clamped before any noise, and what ± covers: sentences for each answer."""
+        ...
+
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""
         ...
@@ -93,8 +99,14 @@ class Question(Protocol):
 
 def declared(prepared: Sequence[Prepared], *more: object) -> str:
     """Bounds, keys and limits in a few letters: where they change, so does what is measured."""
-    parts = sorted({repr((sorted(map(repr, q.request.measures)), q.request.limits, q.keys, q.read)) for q in prepared})
+    parts = sorted({repr(_rests_on(q)) for q in prepared})
     return hashlib.sha256(repr([*parts, *more]).encode()).hexdigest()[:16]
+
+
+def _rests_on(prepared: Prepared) -> tuple[object, ...]:
+    retained = (prepared.shape.retained,) if prepared.shape.retained else ()
+    measures = sorted(map(repr, prepared.request.measures))
+    return (measures, prepared.request.limits, prepared.keys, prepared.read, *retained)
 
 
 @dataclass(frozen=True)
@@ -153,6 +165,17 @@ class QueryOffer:
     def parts(self) -> list[dict[str, Any]]:
         """The mechanism of every measure with the sensitivity it is calibrated for."""
         return self.design.parts(self.neighbours)
+
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What each query leaves out: rows, values and groups."""
+        return [self._caveats(one, place) for one, place in zip(self.prepared, self.places, strict=True)]
+
+    def _caveats(self, question: Prepared, place: int) -> tuple[str, ...]:
+        rule = self.design.keys.get(place)
+        numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
+        hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
+        return said([*omissions(question), *hidden], NOISE if numbers else "")
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""

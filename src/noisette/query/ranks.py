@@ -1,19 +1,27 @@
-"""Quantiles with error bars: three draws by ranks, one for each end and one between.
+"""Quantiles with error bars: the two ends are drawn by ranks, and the quantile is the cell between them.
 
-The ends aim at ranks t below and above, and the bar spans all three draws. Where values lie evenly around, a drawn rank
-errs like Laplace noise of scale 1/g (`Quantile.rate`). The bar misses on one side if both that end, with probability
-e^(-g t)/2, and the middle, with 1/2, err to the other: e^(-g t)/2 on both sides together, so t = -ln(2 (1 - level))/g.
+The ends aim at ranks t below and above. Where values lie evenly around, a drawn rank errs like Laplace noise of scale
+1/g (`Quantile.rate`), so an end is beyond the quantile with probability e^(-g t)/2. The bar spans both draws, and
+t = -ln(1 - level)/g leaves the two ends together 1 - level. This asks only that ranks err so, not that values have the
+same density below and above: a bar that is a part or a multiple of what is drawn would.
 
-A quantile alone is drawn by permute and flip where an epsilon is to be kept and it errs less, as it does unless there
-are few cells, else by the exponential mechanism, whose rho is smaller.
+The privacy budget goes to the ends alone, a half each. In units of 1/G, the scale with the whole of an epsilon, the bar
+is then 2 ln(20) = 6.0 to each side at a level of 95 %, and the quantile errs by 4.1 (half a sum of two noises). With a
+draw for the quantile as well, of half the budget, they were 9.2 and 6.0.
+
+A quantile alone is drawn by permute and flip where an epsilon is to be kept and it errs less, as it does at all usual
+levels, else by the exponential mechanism, whose rho is smaller.
 
 Three and more of the same values are drawn together by `Quantiles` (the middle one, then those of each half), where
 that makes the product of their errors less. Then an error is a sum of Laplace noises of different scales b_k,
 
     P(|error| > t) = sum_k c_k e^(-t/b_k),   c_k = prod_(l != k) b_k^2/(b_k^2 - b_l^2),
 
-and t leaves this at 2 (1 - level); for each quantile it is another one. How far ranks can be off whatever the values is
-what `rank_error` tells: other cells than those around may be many, and as good but for e^(-g t).
+and t leaves this at 1 - level; for each quantile it is another one. How far ranks can be off whatever the values is
+what `rank_error` returns: other cells than those around may be many, and each has only e^(-g t) less weight. A bar that
+holds for all values is as long as that, and with an epsilon it has to grow with ln(cells): if it spans k ranks to each
+side, it is {x} for 2 k + 1 rows of value x, with probability `level`. Without rows it is then {x} with e^(-epsilon (2 k
++ 1)) times that, for each of the cells, so 2 k + 1 >= ln(level cells)/epsilon.   [packing: Hardt-Talwar 2010]
 
 Beyond the minimum and the maximum lie cells without values that are all as good, so these aim at a rank t within, where
 t = ln(cells / (1 - level))/g leaves all those cells together a chance of 1 - level. Their bar goes from what is drawn
@@ -22,10 +30,10 @@ to the public bound.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,111 +52,132 @@ Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.flo
 One: TypeAlias = Quantile | FlippedQuantile
 Cells: TypeAlias = NDArray[np.int64]
 
-_END = Fraction(1, 4)  # of the share, for each end; the quantile itself gets the rest
+_END = Fraction(1, 2)  # of the share, for each end
 _MANY = 3  # quantiles that are drawn together
 _APART = 1.02  # scales are taken for at least that much apart, the larger ones for larger
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The mechanisms for a quantile and for the ends of its error bar; minimum and maximum have but the first."""
+    """The mechanisms for the ends of a quantile's error bar, lower first; minimum and maximum have one alone."""
 
-    middle: One
-    low: One | None
-    high: One | None
+    ends: tuple[One, ...]
 
     @property
     def at(self) -> tuple[Fraction, ...]:
         """Which quantile."""
-        return (self.middle.q,)
+        return (self.ends[0].q,)
 
     @property
     def mechanisms(self) -> tuple[One, ...]:
         """All that are drawn from."""
-        return tuple(one for one in (self.middle, self.low, self.high) if one is not None)
+        return self.ends
 
     @property
     def said(self) -> str:
         """The mechanism in words."""
-        return f"{'permute and flip' if isinstance(self.middle, FlippedQuantile) else 'exponential mechanism'} on ranks"
+        flipped = isinstance(self.ends[0], FlippedQuantile)
+        return f"{'permute and flip' if flipped else 'exponential mechanism'} on ranks"
 
-    assumed = ""
+    @property
+    def assumed(self) -> str:
+        """What the error bar takes for granted."""
+        return "" if len(self.ends) == 1 else _around(self.ends[1].shift)
 
     def rank_error(self, level: float, at: Fraction | None = None) -> float:
-        """By how many ranks the quantile is off at most, at that level and whatever the values."""
-        return self.middle.rank_error(level) + float(abs(self.middle.shift))
+        """By how many ranks the quantile is off at most, at that level and whatever the values.
+
+        It lies between the ends, so that it is no further above than the upper one, and no further below than the
+        lower one. So one end strays among the cells above only, and the other among those below. The chance to stray
+        is concave in the number N of such cells, E[K/(K + 1)] for a binomial K or N p/(1 + N p), so that together it is
+        largest if each has half of them.
+        """
+        if len(self.ends) == 1:
+            return self.ends[0].rank_error(level) + float(abs(self.ends[0].shift))
+        halves = (replace(end, cells=end.cells // 2 + 1) for end in self.ends)
+        return max(end.rank_error((1 + level) / 2) + float(abs(end.shift)) for end in halves)
 
     def draw(self, counts: Cells, measure: Measure, rng: Random) -> Ends:
         """The quantile of each group and the ends of its error bar, in natural units."""
         if not len(counts):
             return np.zeros(0), np.zeros(0), np.zeros(0)
-        middle = np.asarray(self.middle(counts, rng))
-        low, high = (middle if end is None else np.asarray(end(counts, rng)) for end in (self.low, self.high))
-        if self.middle.q == 0:
-            low = np.zeros_like(middle)
-        if self.middle.q == 1:
-            high = np.full_like(middle, measure.cells - 1)
-        return _bars(middle, low, high, measure)
+        first, last = np.asarray(self.ends[0](counts, rng)), self.ends[-1]
+        if last.q == 0:
+            return _bars(first, np.zeros_like(first), first, measure)
+        if last.q == 1:
+            return _bars(first, first, np.full_like(first, measure.cells - 1), measure)
+        return _between(first, np.asarray(last(counts, rng)), measure)
 
 
 @dataclass(frozen=True)
 class RanksTogether:
-    """The mechanisms for several quantiles of the same values, and for the ends of their error bars."""
+    """The mechanisms for the ends of the error bars of several quantiles of the same values."""
 
-    middle: Quantiles
     low: Quantiles
     high: Quantiles
 
     @property
     def at(self) -> tuple[Fraction, ...]:
         """Which quantiles, in ascending order."""
-        return self.middle.at
+        return self.low.at
 
     @property
     def mechanisms(self) -> tuple[Quantiles, ...]:
         """All that are drawn from."""
-        return self.middle, self.low, self.high
+        return self.low, self.high
 
     @property
     def said(self) -> str:
         """The mechanism in words."""
         return f"exponential mechanism on ranks, {len(self.at)} quantiles together"
 
-    assumed = "no more rows than these ranks share a value"
+    @property
+    def assumed(self) -> str:
+        """What the ranks and the error bars take for granted."""
+        return f"no more rows than these ranks share a value; {_around(max(self.high.shift))}"
 
     def rank_error(self, level: float, at: Fraction) -> float:
         """By how many ranks t that quantile is off at most, at that level, where up to t rows are in a cell.
 
-        A part that is split errs by more than t with a chance of at most N e^(-g t), N = cells g t + 1: its places that
-        are off by more are at most `ties` in each cell, and towards them the others lie with at least ties/t to a rank,
-        so their weights sum to at least ties (1 - e^(-g t))/(g t). One that is not split has N = cells - 1 others. So
-        errors are at most ln(N)/g and a noise with the tail e^(-g t), and with their weights these add up.
+        As in `Ranks`, by no more than the ends. A part that is split errs by more than t with a chance of at most
+        N e^(-g t), N = cells g t + 1: its places that are off by more are at most `ties` in each cell, and towards them
+        the others lie with at least ties/t to a rank, so their weights sum to at least ties (1 - e^(-g t))/(g t). One
+        that is not split has N = cells - 1 others. So errors are at most ln(N)/g and a noise with the tail e^(-g t),
+        and with their weights these add up.
         """
-        scales = self.middle.scales()
-        own, split = scales[self.at.index(at)], (scales > 0).sum(axis=0) > 1
-        tail, t = _beyond(own, 1 - level, one_sided=True), float(own.sum())
+        scales, which = self.high.scales(), self.at.index(at)
+        own, split = scales[which], (scales > 0).sum(axis=0) > 1
+        tail, t = _beyond(own, (1 - level) / 2, one_sided=True), float(own.sum())
         for _ in range(50):  # it grows to where it stays
-            others = np.where(split, self.middle.cells * t / scales.diagonal() + 1, self.middle.cells - 1)
+            others = np.where(split, self.high.cells * t / scales.diagonal() + 1, self.high.cells - 1)
             t = float(own @ np.log(others)) + tail
-        return t * (1 + 1e-3)
+        return t * (1 + 1e-3) + float(self.high.shift[which])
 
     def draw(self, counts: Cells, measure: Measure, rng: Random) -> Ends:
         """Of each quantile what `Ranks` has: it comes first, then the group."""
         if not len(counts):
             return (np.zeros((len(self.at), 0)),) * 3
-        middle, low, high = (one.release(counts, rng).T for one in self.mechanisms)
-        return _bars(middle, low, high, measure)
+        low, high = (one.release(counts, rng).T for one in self.mechanisms)
+        return _between(low, high, measure)
 
 
-def _bars(middle: Cells, low: Cells, high: Cells, measure: Measure) -> Ends:
-    """From cells to values: a bar spans all that was drawn for it."""
+def _around(away: Fraction) -> str:
+    return f"the error bar needs {math.ceil(away):,} rows on each side of the quantile, without wide gaps"
+
+
+def _between(one: Cells, other: Cells, measure: Measure) -> Ends:
+    """The bar spans both draws, in whatever order they come; the quantile is the cell halfway."""
+    return _bars(np.rint((one + other) / 2), np.minimum(one, other), np.maximum(one, other), measure)
+
+
+def _bars(value: NDArray[Any], low: Cells, high: Cells, measure: Measure) -> Ends:
+    """From cells to values."""
     cell = 0.0 if measure.grid == 1 else 0.5  # a cell stands for all values that are rounded to it
-    ends = np.minimum(low, middle) - cell, np.maximum(high, middle) + cell
-    below, above = (np.clip(end, 0, measure.cells - 1) for end in ends)
-    value, lowest, highest = (
-        (part.astype(float) + measure.low) * float(measure.grid) for part in (middle, below, above)
+    below, above = (np.clip(end, 0, measure.cells - 1) for end in (low - cell, high + cell))
+    found, lowest, highest = (
+        (part.astype(float) + measure.low) * float(measure.grid) for part in (value, below, above)
     )
-    return value, lowest, highest
+    return found, lowest, highest
 
 
 # Which mechanisms
@@ -183,9 +212,9 @@ def ranks(measure: Measure, at: Fraction, share: Promise | None, reach: Sensitiv
 
     if at in (0, 1):
         inward = away(Fraction(1), (1 - level) / cells)
-        return Ranks(made(Fraction(1), inward if at == 0 else -inward), None, None)
-    t = away(_END, 2 * (1 - level))
-    return Ranks(made(1 - 2 * _END), made(_END, -t), made(_END, t))
+        return Ranks((made(Fraction(1), inward if at == 0 else -inward),))
+    t = away(_END, 1 - level)
+    return Ranks((made(_END, -t), made(_END, t)))
 
 
 def _exponential(
@@ -203,18 +232,18 @@ def _together(
         promise = _share(share, part * len(at))
         return Quantiles.calibrated(promise, reach, at=at, cells=max(2, measure.cells), shift=shift)
 
-    away = [_ranks(_beyond(scales, 2 * (1 - level))) for scales in made(_END).scales()]
-    return RanksTogether(made(1 - 2 * _END), made(_END, [-t for t in away]), made(_END, away))
+    away = [_ranks(_beyond(scales, 1 - level)) for scales in made(_END).scales()]
+    return RanksTogether(made(_END, [-t for t in away]), made(_END, away))
 
 
 def _log_errors(together: RanksTogether) -> float:
-    """The logarithm of the product of what quantiles err by, in standard deviations."""
-    return float(np.log(2 * (together.middle.scales() ** 2).sum(axis=1)).sum()) / 2
+    """The logarithm of the product of what ends err by, in standard deviations."""
+    return float(np.log(2 * (together.high.scales() ** 2).sum(axis=1)).sum()) / 2
 
 
 def _log_error(measure: Measure, at: Fraction, share: Promise, reach: Sensitivity) -> float:
-    """That of one quantile alone."""
-    return math.log(2) / 2 - math.log(_exponential(measure, at, _share(share, 1 - 2 * _END), reach).rate)
+    """That of the ends of one quantile alone."""
+    return math.log(2) / 2 - math.log(_exponential(measure, at, _share(share, _END), reach).rate)
 
 
 def _share(promise: Promise, part: Fraction) -> Promise:

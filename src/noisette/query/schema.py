@@ -1,7 +1,7 @@
 """Tables as their owner describes them: columns, who is protected, and how much of one unit is used."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from noisette.errors import InputError
@@ -41,8 +41,10 @@ class Limits:
 class Table:
     """A table; public ones protect nobody.
 
-    `unit` names the column that says whose row it is; without one each row is a unit by itself. `unique` are columns of
-    a public table whose values do not repeat: a join on one of them makes one row of each row.
+    `unit` names the column that says whose row it is; without one each row is a unit by itself. `repeats` says for
+    columns of a public table in how many of its rows one value stands, at most (0 if all are NULL): a join on the
+    column makes at most that number of rows of one row. `private_rows`: the owner lets analysts buy `limits.rows`.
+    `unit_type` is how the unit is stored, where that is known: only units that are stored alike can be compared.
     """
 
     name: str
@@ -50,7 +52,9 @@ class Table:
     unit: str | None = None
     limits: Limits = Limits()
     public: bool = False
-    unique: frozenset[str] = frozenset()
+    repeats: Mapping[str, int] = field(default_factory=dict, hash=False)
+    private_rows: bool = False
+    unit_type: str | None = None
 
     def column(self, name: str) -> Column:
         """The column of that name, or a sentence that lists the names there are."""

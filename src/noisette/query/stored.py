@@ -8,10 +8,12 @@
 | a number beside the grid | the nearest multiple, halves away from 0 |
 | an integer of any width, a DECIMAL | BIGINT for an integer (halves away from 0), DOUBLE for a real |
 | a date or timestamp beyond the bounds | the nearer bound; an infinite one without bounds is NULL |
+| a date stored as such, or a timestamp, before year 1 or after 9999 | the first or last one that Python has |
 | text that is none of the keys | the same text: whoever groups by it leaves it out |
 | NULL | NULL; in a column declared without NULL, 0 (or the bound nearest to it), '', FALSE or 1970-01-01 |
 """
 
+import datetime
 from dataclasses import replace
 from fractions import Fraction
 
@@ -42,6 +44,9 @@ STORED: dict[Type, tuple[str, ...]] = {
 """How the engine may store what is declared as a type; anything else could fail to be read."""
 
 MOST = 2**63 - 1
+
+_EARLIEST: dict[Type, Value] = {"date": datetime.date.min, "timestamp": datetime.datetime.min}
+_LATEST: dict[Type, Value] = {"date": datetime.date.max, "timestamp": datetime.datetime.max}
 
 
 def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
@@ -140,11 +145,14 @@ def _cut(column: exp.Column, base: str) -> exp.Expr:
 
 
 def _moment(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
-    clean = column if base == kind.type.upper() else try_cast(column, kind.type.upper())
+    same = base == kind.type.upper()
+    clean = column if same else try_cast(column, kind.type.upper())
     low = None if kind.low is None else constant(moment(kind.low, kind.type))
     high = None if kind.high is None else constant(moment(kind.high, kind.type))
-    finite = exp.Anonymous(this="ISFINITE", expressions=[clean.copy()])
-    return clamped(clean, low, high, choose((finite, clean), otherwise=exp.null()))
+    infinite = exp.Not(this=exp.Anonymous(this="ISFINITE", expressions=[clean.copy()]))
+    first, last = constant(_EARLIEST[kind.type]), constant(_LATEST[kind.type])
+    inside = clamped(clean, first, last, clean) if same else clean  # of a cast, the engine might compare what was cast
+    return clamped(clean, low, high, choose((infinite, exp.null()), otherwise=inside))
 
 
 def _bound(end: Fraction | None, to: type[int] | type[float]) -> exp.Expr | None:

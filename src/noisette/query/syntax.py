@@ -13,8 +13,8 @@ from sqlglot import exp
 from noisette.query.kind import Value
 
 __all__ = [
-    "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "is_null", "number", "positive_zero",
-    "scaled", "snapped", "try_cast",
+    "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "hash_of", "is_null", "number",
+    "positive_zero", "scaled", "snapped", "try_cast",
 ]  # fmt: skip
 
 
@@ -49,6 +49,11 @@ def number(value: int | float) -> exp.Expr:
         digits += "e0"
     literal = exp.Literal.number(digits)
     return exp.Paren(this=exp.Neg(this=literal)) if value < 0 else literal
+
+
+def hash_of(*values: exp.Expr) -> exp.Expr:
+    """The engine's 64-bit hash of values."""
+    return exp.Anonymous(this="hash", expressions=[value.copy() for value in values])
 
 
 def binary(node: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from noisette.questions.best import Best
     from noisette.questions.centre import Centre
     from noisette.questions.choose import Choose
+    from noisette.questions.left_out import LeftOut
     from noisette.questions.mode import Mode
     from noisette.questions.nearest import Nearest
     from noisette.questions.order_statistic import OrderStatistic
@@ -30,6 +31,7 @@ __all__ = [
     "Best",
     "Centre",
     "Choose",
+    "LeftOut",
     "Mode",
     "Nearest",
     "OrderStatistic",
@@ -45,6 +47,7 @@ _FILES = {
     "Best": "best",
     "Centre": "centre",
     "Choose": "choose",
+    "LeftOut": "left_out",
     "Mode": "mode",
     "Nearest": "nearest",
     "OrderStatistic": "order_statistic",

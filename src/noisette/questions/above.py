@@ -28,6 +28,7 @@ from noisette.mechanisms import SparseVector
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
+from noisette.query.caveats import caveats
 from noisette.query.design import recorded
 from noisette.query.expected import SIZES, Expected
 from noisette.query.measure import Measure, sensitivity
@@ -115,12 +116,16 @@ class Above:
 
 @dataclass(frozen=True)
 class Alert:
-    """A question was above its threshold: its answer is about `value`, and between `low` and `high` at that level."""
+    """A question was above its threshold: its answer is about `value`, and between `low` and `high` at that level.
+
+    `caveats` are sentences about what the question left out before any noise.
+    """
 
     value: float
     low: float
     high: float
     level: float
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,6 +162,11 @@ class Watching:
         """The mechanism with what it is applied to."""
         measure = Measure("rows" if self.above.of == "counts" else "sum", grid=self.above.unit)
         return [recorded(self.mechanism, measure, self.reach)]
+
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """Each question of the stream has its own; an `Alert` says them."""
+        return [()]
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How far from its threshold a question is told right, and how far off an answer may be."""
@@ -225,6 +235,11 @@ class Exactly:
     def rounded(self) -> bool:
         """Whether the number need not be a whole one of steps."""
         return self.step.denominator != 1
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What is left out before any noise."""
+        return caveats([self.prepared])
 
     def draw(self, source: Source, schema: Schema, secret: bytes) -> int:
         """Compute it; halves are rounded up, so that numbers that are d whole steps apart stay so."""

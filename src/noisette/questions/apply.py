@@ -26,7 +26,7 @@ from noisette.apply.advice import LEAD, Advice, advice, widest
 from noisette.apply.dividing import as_bytes, divided
 from noisette.apply.means import Mean, Winsorized, mean, winsorized
 from noisette.apply.medians import Median, median
-from noisette.apply.numbers import Numbers
+from noisette.apply.numbers import Numbers, Range
 from noisette.apply.payload import Payload, payload_of
 from noisette.apply.progress import bar
 from noisette.apply.terms import Terms
@@ -34,7 +34,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise, Pure
-from noisette.query.canonical import canonical_text
+from noisette.query.canonical import canonical_text, conditions_first
+from noisette.query.caveats import NOISE, clamped, retained, said
 from noisette.query.expected import SIZES, Expected
 from noisette.query.expression import Name
 from noisette.query.frame import Frame
@@ -45,6 +46,7 @@ from noisette.query.sources.source import Source
 from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
 from noisette.questions.scored import rows_of
 from noisette.questions.told import Told
+from noisette.releases import Column
 
 __all__ = ["Applied", "Apply"]
 
@@ -206,7 +208,17 @@ class Applied(Told):
         counted = tuple((name, Aggregate("count", Name(full))) for full, name in self.columns)
         asked = self.question
         kinds = [self.shape.columns[full] for full, _ in self.columns]
-        known = [kinds, self.read, asked.numbers, asked.labels, asked.default, asked.limits, asked.payload.modules]
+        retained = (self.shape.retained,) if self.shape.retained else ()
+        known = [
+            kinds,
+            self.read,
+            *retained,
+            asked.numbers,
+            asked.labels,
+            asked.default,
+            asked.limits,
+            asked.payload.modules,
+        ]
         ends = [] if isinstance(self.aggregate, votes.Vote) else [self.aggregate.terms.level]  # bars are kept, too
         overlap = "" if asked.each == 1 else f", {asked.each} for each unit"
         return json.dumps(
@@ -243,6 +255,19 @@ class Applied(Told):
         """The mechanisms with what they are applied to."""
         return self.aggregate.parts
 
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What is clamped in the rows and in the outputs of blocks, and what a failure counts as."""
+        numbers = self.question.numbers
+        covers = "" if numbers is None else f"{NOISE}, not how much the blocks differ"
+        return [said([*retained(self.shape), *clamped(dict(self.read)), *self.aggregate.omitted], covers)]
+
+    def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
+        """The columns of the answer; ends of error bars lie within the bounds, since all outputs do."""
+        [columns], numbers = super().answers(drawn), self.question.numbers
+        spans = {} if numbers is None else dict(zip(numbers.names, numbers.bounds, strict=True))
+        return [tuple(_within(column, spans.get(column.name)) for column in columns)]
+
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The noise to expect."""
         return [self.aggregate.expected()]
@@ -251,10 +276,14 @@ class Applied(Told):
         """Fetch the rows, divide them, run the function on each block and aggregate."""
         asked = self.question
         short = {full: f"c{i}" for i, (full, _) in enumerate(self.columns)}
-        rows = source.rows(self.relation, short, schema)
+        rows = source.rows(self.relation, short, schema, secret)
         blocks = divided(rows, [name for _, name in self.columns], asked.blocks, rng, each=asked.each)
         told = bar(asked.blocks, asked.limits.slot, len(running.cores()))
         return self.aggregate.draw(running.outputs(asked.payload, blocks, asked.limits, told), rng)
+
+
+def _within(column: Column, bounds: Range | None) -> Column:
+    return column if bounds is None else column.within((float(bounds[0]), float(bounds[1])))
 
 
 # Rows
@@ -267,7 +296,7 @@ def _rows(
     frame = rows_of(of, columns[0] if columns else "", schema)
     if frame.keys is not None:
         raise InputError("A function gets rows, not groups: leave group_by out.")
-    relation = frame.relation if columns is None else frame.select(*columns).relation
+    relation = conditions_first(frame.relation if columns is None else frame.select(*columns).relation)
     shape = shape_of(relation, schema)
     if shape.public:
         raise InputError("All tables of this question are public: run the function on them directly.")

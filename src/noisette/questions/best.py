@@ -38,7 +38,7 @@ from noisette.query.frame import Asked
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.plan import Query, Relation
 from noisette.query.question import Offer, Queries, QueryOffer, Question
-from noisette.query.schema import Schema
+from noisette.query.schema import Schema, Table
 from noisette.query.sources.source import Source
 from noisette.query.sql import parse
 from noisette.questions.above import BEGIN, Above
@@ -177,6 +177,12 @@ class BestOffer(Told):
             return 1
         return math.ceil(math.log(_LONGER) / math.log1p(-float(self.mechanism.gamma)))
 
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What any of the candidates leaves out, each sentence once."""
+        found = dict.fromkeys(sentence for _, offer in self.offers for sentence in offer.caveats[0])
+        return [tuple(sorted(found, key=lambda sentence: sentence.startswith(("±", "The owner"))))]
+
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """What to expect of the score: that of the candidate with the widest error bar."""
         scores = [next(c for c in offer.expected(sizes)[0] if c.name == self.by) for _, offer in self.offers]
@@ -251,15 +257,15 @@ class _Once:
         found: Exact = self._known(request, lambda: self._source.compute(request, schema, secret))
         return found
 
-    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema) -> pyarrow.Table:
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation."""
         key = relation, tuple(columns.items())
-        return self._known(key, lambda: self._source.rows(relation, columns, schema))
+        return self._known(key, lambda: self._source.rows(relation, columns, schema, secret))
 
     def stored(self, table: str) -> dict[str, str]:
         """The columns of a table."""
         return self._source.stored(table)
 
-    def unique(self, table: str) -> frozenset[str]:
-        """The columns of a public table whose values do not repeat."""
-        return self._source.unique(table)
+    def repeats(self, table: Table) -> dict[str, int]:
+        """For each column of a public table, in how many rows one value stands, at most."""
+        return self._source.repeats(table)

@@ -7,6 +7,7 @@ its promise is the same for every width, so the costs add up. If the spread is n
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,7 @@ from noisette.mechanisms.stable_location import StableLocation
 from noisette.mechanisms.stable_scale import StableScale
 from noisette.mechanisms.staggered import Bin
 from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.query.caveats import Omission
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
@@ -28,7 +30,7 @@ from noisette.query.types import ARROW
 from noisette.questions.records import OfRecords, changed, for_units, plain, prepared_records, read_records
 from noisette.questions.records import recorded_for_records as recorded
 from noisette.questions.ruler import MOST, Ruler
-from noisette.questions.stable_bins import NOTHING, TOLD, spread_told, stable_expected, told_bin
+from noisette.questions.stable_bins import BIN, NOTHING, TOLD, spread_told, stable_expected, told_bin
 
 __all__ = ["Centre"]
 
@@ -94,14 +96,24 @@ class CentreOffer(OfRecords):
         return [recorded(self.scale, self.reach), {**place, "note": "the width is the spread that is told, at least 2"}]
 
     @property
+    def covers(self) -> str:
+        """The bar is a bin; the ends of a bin of dates are columns of their own."""
+        return BIN if self.ruler.kind.number or self.scale is not None else ""
+
+    @property
+    def omitted(self) -> Sequence[Omission]:
+        """Values that are too far away for the grid."""
+        return self.ruler.omitted
+
+    @property
     def why(self) -> str:
         """Why bins."""
         return "Nobody need know bounds: the median is told to within a bin, where few rows could not have changed it."
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How many changes it may take to leave the bin without its being told."""
-        scale = [] if self.scale is None else [stable_expected("spread", self, self.scale, self.ruler)]
-        return [(stable_expected("centre", self, self.mechanism, self.ruler), *scale)]
+        scale = [] if self.scale is None else [stable_expected("spread", self, self.scale)]
+        return [(stable_expected("centre", self, self.mechanism), *scale)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Read the values and test, with bins as wide as the spread if there is no other width."""

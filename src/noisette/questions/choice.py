@@ -13,6 +13,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Exponential, JointTop, NoisyMaxGap, PermuteAndFlip, Top
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.canonical import canonical_text
+from noisette.query.caveats import NOISE, caveats
 from noisette.query.design import recorded
 from noisette.query.expected import SIZES, Expected
 from noisette.query.question import declared
@@ -82,6 +83,16 @@ class Choice(Told):
         return _WHY[type(self.mechanism)]
 
     @property
+    def covers(self) -> str:
+        """What ± covers; nothing where there are no error bars."""
+        return ""
+
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What the scores leave out."""
+        return [caveats(self.scores.prepared, self.covers)]
+
+    @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanism with what it is applied to."""
         return [recorded(self.mechanism, self.scores.prepared[0].request.measures[0], self._reach)]
@@ -123,6 +134,11 @@ class Lead(Choice):
     """One of the candidates, and by how much it leads: whole steps are drawn, the error bar comes with the answer."""
 
     mechanism: NoisyMaxGap
+
+    @property
+    def covers(self) -> str:
+        """The lead has an error bar."""
+        return NOISE
 
     @property
     def _name(self) -> str:

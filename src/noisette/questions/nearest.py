@@ -96,10 +96,13 @@ class NearestOffer(ByOne):
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """By how many ranks it may be off."""
-        ranks, part = self.mechanism.interval(self.level), self.prepared.part
+        ranks = self.mechanism.interval(self.level)
         names = ["x", "y"] if isinstance(self.mechanism, NearestPlace) else ["distance"]
-        said = "exponential mechanism on ranks of distances", f"rows: {part.total}"
-        note = f"at most {part.total} rows of one {self.unit} are counted; most maps err far less than the worst"
+        said = (
+            "exponential mechanism on ranks of distances",
+            f"rows: {self.reach.linf} at one point, {self.reach.l1} in all",
+        )
+        note = "most maps err far less than the worst"
         return [tuple(Expected(name, *said, None, {}, ranks, note) for name in names)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:

@@ -29,6 +29,7 @@ from noisette.mechanisms.smooth import Smooth
 from noisette.mechanisms.smooth_statistic import Statistic
 from noisette.privacy import Approx, Guarantee, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.caveats import NOISE
 from noisette.query.expected import Expected
 from noisette.questions.records import OfRecords, for_units, plain, recorded_for_records
 from noisette.releases import Column
@@ -112,6 +113,11 @@ class Noised(OfRecords):
     bar: Geometric | None
 
     @property
+    def covers(self) -> str:
+        """Dates, and what has no known error, come without error bars."""
+        return NOISE if self.ends is not None and (self.bar is not None or self.worst is not None) else ""
+
+    @property
     def _smooth(self) -> Smooth:
         """The mechanism, where there is a bar."""
         return cast(Smooth, self.mechanism)
@@ -145,8 +151,7 @@ class Noised(OfRecords):
         if half is None or self.ends is None:
             return [(Column(self.name, values),)]
         value = values.to_numpy(zero_copy_only=False).astype(float)
-        low, high = (np.clip(value + move, *self.ends) for move in (-half, half))
-        return [(Column(self.name, values, low, high),)]
+        return [(Column(self.name, values, value - half, value + half).within(self.ends),)]
 
     def _half(self, drawn: pyarrow.Table) -> float | None:
         """Half the width of the error bar; each side of the bar's own noise takes half of the misses."""
@@ -168,7 +173,7 @@ class Noised(OfRecords):
         m = self.mechanism
         noise = f"{m.noise.title()} noise of smooth sensitivity" if isinstance(m, Smooth) else "inverse sensitivity"
         notes = notes if self.bar is None else (*notes, _TOLD)
-        return [(Expected(self.name, noise, sensitivity, half, {}, ranks, "; ".join([*notes, *self.counted])),)]
+        return [(Expected(self.name, noise, sensitivity, half, {}, ranks, "; ".join(notes)),)]
 
     def expects_of_rows(
         self, sizes: Sequence[int], usual: Callable[[int], float], *notes: str

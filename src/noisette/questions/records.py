@@ -133,12 +133,6 @@ class OfRecords(ByOne):
         asked = {"question": question, "asked": canonical_text(self.prepared.query), **named}
         return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
 
-    @property
-    def counted(self) -> list[str]:
-        """What is taken for granted about the rows of a unit, if anything."""
-        bounded = self.prepared.request.limits is not None
-        return [f"at most {self.prepared.part.total} rows of one {self.unit} are counted"] if bounded else []
-
 
 def read_records(prepared: Prepared, ruler: Ruler, source: Source, schema: Schema, secret: bytes) -> Steps:
     """The records themselves: to be read once they are paid for."""

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, floor_log2, positive
+from noisette.query.caveats import Omission
 from noisette.query.kind import Kind
 from noisette.query.requirements import moment
+from noisette.releases.figures import bound
 
 __all__ = ["MOST", "Ruler", "Steps"]
 
@@ -84,6 +86,17 @@ class Ruler:
         if low >= high:
             raise InputError("The bounds leave one value, so there is nothing to tell.")
         return low, high
+
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What is said of values that are put at the ends of all steps; nothing if bounds leave none of them."""
+        low, high = _LAST.get(self.kind.type, (-MOST, MOST))
+        least, most = self.kind.low, self.kind.high
+        if least is not None and most is not None and low * self.grid <= least and most <= high * self.grid:
+            return ()
+        ends = f"[{bound(self.value(low))}, {bound(self.value(high))}]"
+        cure = "declare a coarser grid" if self.kind.number else ""
+        return (Omission(f"Values beyond {ends} count as the nearer bound.", cure),)
 
     def steps(self, column: pyarrow.Array) -> tuple[NDArray[np.bool_], Steps]:
         """Where there are values, and these in steps; what is infinite is far away."""

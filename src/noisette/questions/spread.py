@@ -4,6 +4,7 @@
 many of them one unit can change. Both bins are told exactly, or not at all.   [Dwork-Lei 2009]
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow
@@ -12,13 +13,14 @@ from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.stable_scale import StableScale
 from noisette.privacy import Neighbours, Promise
+from noisette.query.caveats import Omission
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.questions.records import OfRecords, changed, plain, prepared_records, read_records
 from noisette.questions.ruler import Ruler
-from noisette.questions.stable_bins import NOTHING, TOLD, spread_told, stable_expected, told_bin
+from noisette.questions.stable_bins import BIN, NOTHING, TOLD, spread_told, stable_expected, told_bin
 
 __all__ = ["Spread"]
 
@@ -60,13 +62,23 @@ class SpreadOffer(OfRecords):
         return self.said("spread", grid=self.ruler.grid, base=self.mechanism.base)
 
     @property
+    def covers(self) -> str:
+        """The bar is a bin."""
+        return BIN
+
+    @property
+    def omitted(self) -> Sequence[Omission]:
+        """Values that are too far away for the grid."""
+        return self.ruler.omitted
+
+    @property
     def why(self) -> str:
         """Why bins."""
         return "Nobody need know bounds: the spread is told to within a bin, where few rows could not have changed it."
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """How many changes it may take to leave the bin without its being told."""
-        return [(stable_expected("spread", self, self.mechanism, self.ruler),)]
+        return [(stable_expected("spread", self, self.mechanism),)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Read the values and test."""

@@ -1,7 +1,7 @@
 """What offers of small tables share: how an answer is told, kept and read again."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow
 from noisette.errors import PrivacyError
 from noisette.privacy import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.caveats import Omission, omissions, said
 from noisette.query.design import recorded
 from noisette.query.prepare import Prepared
 from noisette.releases import Column
@@ -64,6 +65,21 @@ class ByOne(Told):
     def unit(self) -> str:
         """The declared unit column, or "row"."""
         return str(self.prepared.shape.unit)
+
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What the query leaves out."""
+        return [said([*omissions(self.prepared), *self.omitted], self.covers)]
+
+    @property
+    def covers(self) -> str:
+        """What ± covers; nothing where there are no error bars."""
+        return ""
+
+    @property
+    def omitted(self) -> Sequence[Omission]:
+        """What is left out after the query."""
+        return ()
 
     @property
     def parts(self) -> list[dict[str, Any]]:

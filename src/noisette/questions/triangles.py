@@ -133,7 +133,7 @@ class TrianglesOffer(Noised):
             f"edges: {self.reach.l1}",
             self.worst,
             None,
-            f"there are {nodes:,} vertices, and rows with others are left out",
+            f"there are {nodes:,} vertices",
             f"the error is that of the worst graph: in a ring of edges to {2 * _NEXT} others each it is {usual:,.0f}",
         )
 

@@ -81,12 +81,9 @@ class TrimmedMeanOffer(Noised):
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error on the worst table, and on a usual one."""
-        low, high = map(self.ruler.value, self.ruler.bounds)
         most, step = self._statistic.high, float(self.step)
         return self.expects_of_rows(
-            sizes,
-            lambda rows: self.mechanism.half_width(bell(0, most, rows), self.level) * step,
-            f"values beyond [{low:.6g}, {high:.6g}] are clamped",
+            sizes, lambda rows: self.mechanism.half_width(bell(0, most, rows), self.level) * step
         )
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:

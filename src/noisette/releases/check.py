@@ -1,18 +1,21 @@
-"""Check a release's claim from its record alone: build its mechanisms again, add up what they promise, compare."""
+"""Check a release's record: build its mechanisms again, add up what they promise, compare, and ask its ledger.
 
-import json
+What the record alone proves: the stated mechanisms, at the stated sensitivities, promise what is claimed. What only the
+ledger proves: that these numbers, bars, mechanisms and sensitivities are those of an answer that was handed out.
+"""
+
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Protocol
 
 from noisette import mechanisms
-from noisette.errors import InputError, PrivacyError
+from noisette.errors import InputError, NoisetteError, PrivacyError
 from noisette.mechanisms import Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.releases.record import FORMAT
+from noisette.releases.record import read
 
 __all__ = ["check"]
 
@@ -51,28 +54,40 @@ _WHOLE = {
 _WORDS = {"None": None, "True": True, "False": False}
 
 
-def check(record: str) -> Guarantee:
+class Chain(Protocol):
+    """A ledger that remembers what it handed out."""
+
+    def confirm(self, record: Mapping[str, Any]) -> int:
+        """The number of the charge that a record is about; raise PrivacyError if anything in it was changed."""
+        ...
+
+
+def check(record: str, *, ledger: Chain | None = None) -> Guarantee:
     """What the mechanisms of a record promise together; raise PrivacyError if it claims more.
 
-    It takes the sensitivities from the record: those follow from the question and the owner's limits.
+    Without a `ledger` it takes numbers and sensitivities from the record: who changed a number, or a sensitivity and a
+    scale together, is not found. With the ledger that the release was charged to, any change is found.
     """
-    read = _read(record)
-    neighbours = Neighbours(read["neighbours"])
-    total = reduce(add, [_promised(part, neighbours) for part in read["mechanisms"]]).under(neighbours)
-    if not _kept(total, read["guarantee"], neighbours):
-        raise PrivacyError("The record claims more than its mechanisms promise: do not rely on it.")
+    found = read(record)
+    total = _total(found)
+    if ledger is not None:
+        ledger.confirm(found)
     return total
 
 
-def _read(record: str) -> dict[str, Any]:
+def _total(found: Mapping[str, Any]) -> Guarantee:
+    """What the mechanisms promise together, if that is what is claimed."""
     try:
-        read = json.loads(record)
-        known = read["format"] == FORMAT and {"mechanisms", "guarantee", "neighbours"} <= set(read)
-    except (ValueError, KeyError, TypeError):
-        known = False
-    if not known or not read["mechanisms"]:
-        raise InputError("This is not the record of a release: give the text that to_json wrote.")
-    return dict(read)
+        neighbours = Neighbours(found["neighbours"])
+        total = reduce(add, [_promised(part, neighbours) for part in found["mechanisms"]]).under(neighbours)
+        kept = _kept(total, found["guarantee"], neighbours)
+    except NoisetteError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+        raise InputError("The mechanisms of the record cannot be built again: check it with a newer version.") from None
+    if not kept:
+        raise PrivacyError("The record claims more than its mechanisms promise: do not rely on it.")
+    return total
 
 
 def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:

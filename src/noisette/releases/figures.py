@@ -1,13 +1,30 @@
 """Guarantees in symbols, for people: promises rounded up, what is left rounded down."""
 
+import datetime
+import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Promise, Pure
 
-__all__ = ["left", "percent", "promise", "rounded", "spent"]
+__all__ = ["at_some_delta", "bound", "left", "percent", "promise", "rounded", "spent"]
 
 _DIGITS, _HIDDEN = 6, Fraction(1, 10**7)
+_DELTAS = (
+    "1e-6",
+    "1e-5",
+    "1e-4",
+    "1e-3",
+    "0.01",
+    "0.1",
+    "0.5",
+    "0.9",
+    "0.99",
+    "0.999",
+    "0.9999",
+    "0.99999",
+    "0.999999",
+)
 
 
 def rounded(number: Fraction | float, *, up: bool, digits: int = _DIGITS) -> str:
@@ -39,7 +56,18 @@ def promise(guarantee: Guarantee) -> str:
         case ZCDP(rho):
             return f"ρ = {rounded(rho, up=True)} (zero-concentrated)"
         case Profile():
-            return f"ε = {rounded(guarantee.epsilon('1e-6'), up=True)} at δ = 1e-6"
+            at, epsilon = at_some_delta(guarantee)
+            return f"ε = {rounded(epsilon, up=True)} at δ = {at}"
+
+
+def at_some_delta(guarantee: Guarantee) -> tuple[str, float]:
+    """A delta and its epsilon: 1e-6, or where that is not enough for any epsilon the least of a few larger ones.
+
+    >>> at_some_delta(Approx(1, "1e-4") + ZCDP("0.1"))[0]
+    '1e-3'
+    """
+    known = ((delta, guarantee.epsilon(delta)) for delta in _DELTAS)
+    return next(((delta, epsilon) for delta, epsilon in known if epsilon < math.inf), ("1", 0.0))
 
 
 def spent(guarantee: Guarantee) -> str:
@@ -69,3 +97,14 @@ def percent(level: float) -> str:
     ('95%', '99.9%')
     """
     return f"{100 * level:.6g}%"
+
+
+def bound(end: Fraction | float | datetime.date) -> str:
+    """A declared bound as the engine compares with it: every digit, so that it can be found in the policy.
+
+    >>> bound(Fraction(5000)), bound(Fraction(1, 10)), bound(datetime.date(2024, 1, 31))
+    ('5000', '0.1', '2024-01-31')
+    """
+    if isinstance(end, datetime.date):
+        return end.isoformat()
+    return str(int(end)) if end == int(end) else repr(float(end))

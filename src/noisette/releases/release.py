@@ -4,14 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from noisette import __version__
 from noisette.errors import InputError
-from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 from noisette.releases.column import Column
+from noisette.releases.digest import digest_of_release
 from noisette.releases.figures import left, percent, promise
 from noisette.releases.record import as_json, stated
 from noisette.releases.show import as_html, as_text
 from noisette.releases.statement import statement
+from noisette.releases.wide import warnings
 
 if TYPE_CHECKING:
     import pandas
@@ -26,7 +30,8 @@ class Release:
     """A table of noised numbers.
 
     `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
-    whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim.
+    whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim ·
+    `caveats` what was left out or clamped before any noise, in sentences.
     """
 
     columns: tuple[Column, ...]
@@ -36,6 +41,7 @@ class Release:
     spent: Promise
     left: Promise
     record: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
@@ -49,7 +55,7 @@ class Release:
     # Tables
 
     def to_arrow(self) -> "pyarrow.Table":
-        """An Arrow table; a number x comes with x_low and x_high."""
+        """An Arrow table; a number x comes with x_low and x_high, moved into what declarations allow."""
         import pyarrow
 
         arrays: dict[str, Any] = {}
@@ -86,11 +92,26 @@ class Release:
     def statement(self) -> str:
         """What is promised to whom, in a paragraph."""
         level = self.level if self._measured else None
-        return statement(self.guarantee, self.spent, unit=self.unit, level=level)
+        return statement(self.guarantee, self.spent, unit=self.unit, level=level, caveats=self.caveats)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Which error bars are wider than what they measure, and what would help."""
+        return warnings(self.columns, squared=isinstance(self.guarantee, ZCDP))
 
     def to_json(self) -> str:
         """The machine-readable record: the numbers and everything needed to check the claim (`releases.check`)."""
-        parts = {
+        return as_json({**self._claim, "spent": stated(self.spent), "rows": self.rows()})
+
+    @property
+    def digest(self) -> str:
+        """One hash for all that the record says, except its place in a ledger and what was spent by then."""
+        return digest_of_release(self._claim, self.to_arrow())
+
+    @property
+    def _claim(self) -> dict[str, Any]:
+        """The record but for the numbers and what was spent."""
+        return {
             **self.record,
             "version": __version__,
             "secure": True,  # no generator but the system's can make a release
@@ -98,10 +119,10 @@ class Release:
             "neighbours": str(self.guarantee.neighbours or Neighbours.ADD_REMOVE),
             "unit": self.unit,
             "level": self.level,
-            "spent": stated(self.spent),
-            "rows": self.rows(),
+            "unclipped": {column.name: _unclipped(column) for column in self.columns if _moved(column)},
+            "caveats": self.caveats,
+            "warnings": self.warnings,
         }
-        return as_json(parts)
 
     def plot(self, path: str | None = None) -> Any:
         """Draw the numbers with their error bars; needs the extra `plot`."""
@@ -120,8 +141,27 @@ class Release:
         bars = f" · {percent(self.level)} error bars" if self._measured else ""
         return f"{promise(self.guarantee)}{bars} · left: {left(self.left)}"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands below the numbers: which bars are too wide, what was left out, and what ± covers."""
+        return (*self.warnings, *self.caveats)
+
     def __repr__(self) -> str:
-        return "\n".join([*as_text(self.columns), self._footer()])
+        return "\n".join([*as_text(self.columns), self._footer(), *self.notes])
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, self._footer())
+        return as_html(self.columns, [self._footer(), *self.notes])
+
+
+def _moved(column: Column) -> bool:
+    """Whether an end of its bars was moved into what declarations allow."""
+    return column.drawn is not None and not all(
+        np.array_equal(drawn, end, equal_nan=True)
+        for drawn, end in zip(column.drawn, (column.low, column.high), strict=True)
+        if end is not None
+    )
+
+
+def _unclipped(column: Column) -> dict[str, list[float]]:
+    low, high = column.unmoved
+    return {"low": low.tolist(), "high": high.tolist()}

@@ -28,12 +28,12 @@ def as_text(columns: Sequence[Column]) -> list[str]:
     return ["  ".join(row).rstrip() for row in zip(*laid, strict=True)] + ([more] if more else [])
 
 
-def as_html(columns: Sequence[Column], footer: str) -> str:
-    """The same for a notebook: numbers to the right, what follows the ± in a lighter colour."""
+def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
+    """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
     head = "".join(f"<th{_RIGHT if _number(c) else _LEFT}>{escape(c.name)}</th>" for c in columns)
     body = zip(*([_td(column, cell) for cell in shown(column)] for column in columns), strict=True)
     rows = "".join(f"<tr>{''.join(row)}</tr>" for row in body)
-    notes = [note for note in (_more(columns), footer) if note]
+    notes = [note for note in (_more(columns), *below) if note]
     return f"<table><tr>{head}</tr>{rows}</table>" + "".join(f"<p{_LIGHT}>{escape(note)}</p>" for note in notes)
 
 
@@ -77,10 +77,9 @@ def _laid(column: Column) -> list[str]:
 def shown(column: Column) -> list[Cell]:
     """The first rows of a column as people read them."""
     values = column.values[:_MOST_ROWS].to_pylist()
-    if column.low is None or column.high is None:
+    if not column.measured:
         return [Cell(_plain(value)) for value in values]
-    ends = zip(values, column.low[:_MOST_ROWS], column.high[:_MOST_ROWS], strict=True)
-    return [_measured(value, low, high) for value, low, high in ends]
+    return [_measured(value, half) for value, half in zip(values, column.half[:_MOST_ROWS].tolist(), strict=True)]
 
 
 def _plain(value: Any) -> str:
@@ -93,15 +92,14 @@ def _plain(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _measured(value: Any, low: float, high: float) -> Cell:
+def _measured(value: Any, half: float) -> Cell:
     """A number rounded to what its error bar leaves of it.
 
-    >>> [f"{value} ± {half}" for value, half in (_measured(1234.5678, 1222.3, 1246.9), _measured(0.123456, 0.1, 0.147))]
+    >>> [f"{value} ± {half}" for value, half in (_measured(1234.5678, 12.3), _measured(0.123456, 0.0236))]
     ['1,235 ± 12', '0.123 ± 0.024']
     """
     if value is None or math.isnan(value):
         return Cell("unknown")
-    half = max(high - value, value - low)
     if not math.isfinite(half):
         return Cell(f"{value:,.6g}", "?")
     if half == 0:

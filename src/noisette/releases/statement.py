@@ -1,9 +1,10 @@
 """The paragraph that goes with a release, for readers who must judge it without formulas."""
 
 import math
+from collections.abc import Sequence
 
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
-from noisette.releases.figures import percent, promise, rounded, spent
+from noisette.releases.figures import at_some_delta, percent, promise, rounded, spent
 
 __all__ = ["promise", "statement"]
 
@@ -16,8 +17,12 @@ _NOISY = "Random noise was added to these numbers so that each of them"
 _PLAIN = "Chance had a part in choosing this answer, so that it"
 
 
-def statement(guarantee: Guarantee, total: Guarantee, *, unit: str, level: float | None) -> str:
+def statement(
+    guarantee: Guarantee, total: Guarantee, *, unit: str, level: float | None, caveats: Sequence[str] = ()
+) -> str:
     """What is promised to whom, and what is not; without a level, of an answer without numbers.
+
+    `caveats` are sentences about what was left out before any noise.
 
     >>> print(statement(Pure(1), Pure(2), unit="patient_id", level=0.95)[:101])
     Random noise was added to these numbers so that each of them would be almost as likely if all data of
@@ -32,15 +37,14 @@ def statement(guarantee: Guarantee, total: Guarantee, *, unit: str, level: float
         f"With it, {spent(total)} of the owner's budget is spent in all. "
         f"Not promised is that nothing can be learned about a {unit} from the data of all the others, from other "
         f"sources, or from answers that were given outside this budget."
-        f"{'' if level is None else _error_bars(level)}"
+        f"{'' if level is None else _error_bars(level)}{''.join(f' {caveat}' for caveat in caveats)}"
     )
 
 
 def _error_bars(level: float) -> str:
     return (
-        f" Each error bar holds the true number with a probability of {percent(level)}; it accounts for the noise, "
-        "not for values that were clamped to their declared bounds, rows beyond the declared limits, or faults in the "
-        "data."
+        f" Each error bar holds the number without noise with a probability of {percent(level)}; it does not account "
+        "for faults in the data."
     )
 
 
@@ -52,7 +56,8 @@ def _meaning(guarantee: Guarantee) -> str:
         case Approx(eps, delta):
             return f"{_at_most(float(eps))}, but for a probability of {rounded(delta, up=True, digits=3)}"
         case ZCDP() | Profile():
-            return f"{_at_most(guarantee.epsilon('1e-6'))}, but for a probability of 1e-6"
+            at, epsilon = at_some_delta(guarantee)
+            return f"{_at_most(epsilon)}, but for a probability of {at}"
 
 
 def _at_most(eps: float) -> str:

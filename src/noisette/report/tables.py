@@ -48,13 +48,10 @@ def true_texts(column: Column, truth: NDArray[np.float64]) -> list[str]:
     """The truth with as many digits as the answer."""
     import pyarrow
 
-    assert column.low is not None
-    assert column.high is not None
-    values = column.values.to_numpy(zero_copy_only=False)
-    half = np.maximum(column.high - values, values - column.low)
+    half = column.half
     whole = pyarrow.types.is_integer(column.values.type)
     same = pyarrow.array(truth.round().astype(np.int64) if whole else truth)
-    return [cell.value for cell in shown(replace(column, values=same, low=truth - half, high=truth + half))]
+    return [cell.value for cell in shown(replace(column, values=same, shown=half))]
 
 
 def _laid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

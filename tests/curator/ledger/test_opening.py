@@ -1,5 +1,7 @@
 """`nz.open` with a ledger: every question is charged there, and what was spent is spent after a restart."""
 
+import hashlib
+import json
 import sqlite3
 
 import pytest
@@ -7,7 +9,7 @@ from tests.curator.clinic import opened
 
 import noisette as nz
 from noisette.curator.ledger import Book, Memory, open_ledger, rebind
-from noisette.errors import BudgetError, InputError, NoisetteError, PrivacyError
+from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 
 COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 BUDGET = nz.Approx(1, "1e-6")
@@ -88,18 +90,20 @@ def test_every_sort_of_question_can_be_checked_from_its_entry_alone(tmp_path, ne
 
 def test_a_question_is_charged_before_the_data_is_touched_and_stays_charged(tmp_path):
     curator = opened(BUDGET, ledger=tmp_path / "x.ledger")
+    seen = []
 
     class Broken:
         def compute(self, *_):
             entries = open_ledger(tmp_path / "x.ledger")  # what others see now
-            assert len(entries.entries) == 1
+            seen.append(len(entries.entries))
             entries.close()
             raise RuntimeError("patient p001")
 
     curator._source = Broken()
-    with pytest.raises(NoisetteError, match="could not be computed"):
+    with pytest.raises(FailedError):
         curator.sql(COUNT, spend="0.3")
     assert len(curator.ledger.entries) == 1
+    assert seen == [1]
     curator.ledger.close()
 
 
@@ -146,12 +150,12 @@ def test_the_ledger_of_other_data_is_refused(tmp_path):
     ledger = tmp_path / "x.ledger"
     nz.open(tmp_path / "a.parquet", budget=1, ledger=ledger).ledger.close()
     nz.open(tmp_path / "a.parquet", budget=1, ledger=ledger).ledger.close()
-    with pytest.raises(PrivacyError, match="about other data"):
+    with pytest.raises(PrivacyError, match="The data changed since"):
         nz.open(tmp_path / "b.parquet", budget=1, ledger=ledger)
-    with pytest.raises(PrivacyError, match="about other data"):
+    with pytest.raises(PrivacyError, match="The data changed since"):
         nz.open(tmp_path / "a.parquet", budget=1, ledger=ledger, unit="x")
     (tmp_path / "c.parquet").replace(tmp_path / "a.parquet")
-    with pytest.raises(PrivacyError, match="about other data"):
+    with pytest.raises(PrivacyError, match="The data changed since"):
         nz.open(tmp_path / "a.parquet", budget=1, ledger=ledger)
     rebind(ledger, why="a column was added")
     nz.open(tmp_path / "a.parquet", budget=1, ledger=ledger).ledger.close()
@@ -170,3 +174,19 @@ def test_another_budget_is_refused(tmp_path):
     opened(BUDGET, ledger=tmp_path / "x.ledger").ledger.close()
     with pytest.raises(InputError, match="another budget"):
         opened(nz.Approx(2, "1e-6"), ledger=tmp_path / "x.ledger")
+
+
+def test_a_ledger_whose_fingerprints_have_declared_types_goes_on(tmp_path):
+    """Earlier versions hashed the declared types of a CSV file; the owner may edit these from now on."""
+    file, ledger = tmp_path / "a.csv", tmp_path / "x.ledger"
+    file.write_text("p,x,y\n1,2,3\n")
+    rules = {"unit": "p", "rows": 1, "columns": {"p": {"type": "integer"}, "x": {"type": "integer"}}}
+    said = [[str(file.resolve())], [["p", "integer"], ["x", "integer"]], "p", False, "add/remove"]
+    old = hashlib.sha256(json.dumps(said).encode()).hexdigest()
+    open_ledger(ledger, budget=nz.Pure(1), data={"a": old}).close()
+    for kind in ("integer", "real", "text"):
+        rules["columns"]["x"]["type"] = kind
+        nz.open(file, budget=1, policy={"tables": {"a": rules}}, ledger=ledger).ledger.close()
+    rules["unit"] = "x"
+    with pytest.raises(PrivacyError, match="The data changed"):
+        nz.open(file, budget=1, policy={"tables": {"a": rules}}, ledger=ledger)

@@ -91,7 +91,7 @@ def test_what_the_owner_has_to_do_is_named_for_the_shell_and_for_python(tmp_path
     accepting = said(lambda: open_ledger(copy))
     assert "`noisette ledger accept`, or noisette.curator.ledger.accept in Python" in accepting
     rebinding = said(lambda: open_ledger(path, data={"visits": "b" * 64}))
-    assert "`noisette ledger rebind`, or noisette.curator.ledger.rebind in Python" in rebinding
+    assert "`noisette ledger rebind --why …`, or noisette.curator.ledger.rebind in Python" in rebinding
     assert "`noisette ledger budget`" in said(lambda: open_ledger(path, budget=Pure(2)))
     sharing = said(lambda: Memory(Pure(1), shares={"ana": Pure(1)}).charge("q", Pure(1), []))
     assert "--analyst" in sharing

@@ -363,12 +363,24 @@ def test_a_restored_dump_is_refused_until_the_owner_accepts_it(server):
 def test_a_ledger_is_about_its_data(where):
     open_ledger(where, budget=Pure(1), data={"visits": "a" * 64}).close()
     open_ledger(where, budget=Pure(1), data={"visits": "a" * 64}).close()
-    with pytest.raises(PrivacyError, match="about other data"):
+    with pytest.raises(PrivacyError, match="The data changed since"):
         open_ledger(where, budget=Pure(1), data={"visits": "b" * 64})
     rebind(where, why="a column was added")
     open_ledger(where, budget=Pure(1), data={"visits": "b" * 64}).close()
-    with pytest.raises(PrivacyError, match="about other data"):
+    with pytest.raises(PrivacyError, match="The data changed since"):
         open_ledger(where, budget=Pure(1), data={"visits": "a" * 64})
     book = open_ledger(where)
     assert [body.get("act") for body in book.history] == [None, "data", "data"]
     book.close()
+
+
+def test_fingerprints_of_an_earlier_version_are_replaced_once(where):
+    old, new = {"visits": "a" * 64}, {"visits": "b" * 64}
+    open_ledger(where, budget=Pure(1), data=old).close()
+    for _ in range(2):
+        open_ledger(where, data=new, formerly=old).close()
+    book = open_ledger(where)
+    assert [body["data"] for body in book.history] == [old, new]
+    book.close()
+    with pytest.raises(PrivacyError, match="The data changed"):
+        open_ledger(where, data={"visits": "c" * 64}, formerly=old)

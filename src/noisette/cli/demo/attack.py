@@ -76,6 +76,4 @@ def _number(answer: Release) -> float:
 
 
 def _half(answer: Release) -> float:
-    column = answer["n"]
-    assert column.high is not None
-    return float(column.high[0]) - _number(answer)
+    return float(answer["n"].half[0])

@@ -14,8 +14,9 @@ from noisette.cli.demo.attack import Attack, attacked
 from noisette.cli.demo.data import LARGE, POLICY, tables
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
 from noisette.cli.demo.truth import Truth, held
-from noisette.curator import Curator, open
-from noisette.curator.ledger import Book, Entry
+from noisette.curator import Curator
+from noisette.curator.ledger import Book, Entry, open_ledger
+from noisette.curator.opening import described_data
 from noisette.errors import BudgetError
 from noisette.privacy import Approx, Promise, Pure
 from noisette.releases import Release, check
@@ -109,7 +110,9 @@ def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:
     files = {name: folder / f"{name}.parquet" for name in made}
     for name, table in made.items():
         pyarrow.parquet.write_table(table, files[name])
-    return open(files, policy=POLICY, ledger=folder / "visits.ledger", analyst="ana")
+    found = described_data(files, policy=POLICY)
+    ledger = open_ledger(folder / "visits.ledger", budget=found.policy.budget, data=found.fingerprints)
+    return found.curator(ledger, analyst="ana")  # unlike `open`, this leaves nothing in the user's state folder
 
 
 def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
@@ -146,9 +149,11 @@ def _facts(truth: Truth) -> dict[str, Any]:
 
 
 def _ask(tour: Tour, data: Curator, truth: Truth, question: Question) -> None:
-    """Ask, check the claim of each answer from its record alone, and put the truth beside it."""
+    """Ask, check the record of each answer against the ledger, and put the truth beside it."""
+    ledger = data.ledger
+    assert isinstance(ledger, Book)
     for sql, release in zip(question.sql, data.ask(list(question.sql), spend=question.spend), strict=True):
-        check(release.to_json())
+        check(release.to_json(), ledger=ledger)
         tour.answers.append(Answer(question, sql, release, truth.of(release, sql)))
     tour.left.append((question.title, _eps(data.budget.left)))
 

@@ -7,8 +7,9 @@ survives crashes, is shared by any number of processes and shows where it was ta
 from noisette.curator.ledger.book import Book
 from noisette.curator.ledger.chain import Head
 from noisette.curator.ledger.entry import Entry
+from noisette.curator.ledger.heads import KnownError, elsewhere
 from noisette.curator.ledger.ledger import Ledger
 from noisette.curator.ledger.memory import Memory
 from noisette.curator.ledger.opening import accept, open_ledger, rebind
 
-__all__ = ["Book", "Entry", "Head", "Ledger", "Memory", "accept", "open_ledger", "rebind"]
+__all__ = ["Book", "Entry", "Head", "KnownError", "Ledger", "Memory", "accept", "elsewhere", "open_ledger", "rebind"]

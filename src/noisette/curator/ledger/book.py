@@ -7,16 +7,28 @@ on disk, so nothing was handed out before. A crash in between leaves a charge wi
 same key is then safe, since nobody has seen the first draw.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any
 
 from noisette.curator.ledger.chain import Head, parsed
-from noisette.curator.ledger.entry import Entry, answer_body, charge_body, checked, covers, entry_of, name, said, same
+from noisette.curator.ledger.entry import (
+    Entry,
+    answer_body,
+    charge_body,
+    checked,
+    covers,
+    entry_of,
+    name,
+    new_key,
+    said,
+    same,
+)
 from noisette.curator.ledger.ledger import Ledger
+from noisette.curator.ledger.receipt import Receipt, confirmed, recorded
 from noisette.curator.ledger.standing import Standing, act_body, said_shares
 from noisette.curator.ledger.store import Store
+from noisette.curator.ledger.words import GAP, UNCHARGED
 from noisette.curator.ledger.writing import append, locked, now, standing_of, verified
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
@@ -36,23 +48,22 @@ class Book(Ledger):
     def __init__(self, store: Store, *, clock: Callable[[], str] = now, step: Callable[[str], None] = _nothing) -> None:
         self._store, self._clock, self._step = store, clock, step
         self._read: list[Entry] = []
-        self._upto, self._reading = 0, Lock()
+        self._upto = 0
 
     # What was written
 
     @property
     def entries(self) -> tuple[Entry, ...]:
         """All charges so far, in order; what was read once is not read again."""
-        with self._reading:
-            with self._store.transaction(write=False):
-                new = [parsed(row) for row in self._store.rows(self._upto)]
+        with self._store.transaction(write=False):  # one thread at a time
+            new = [parsed(row) for row in self._store.rows(self._upto)]
             self._read += [entry_of(body) for body in new if body["kind"] == "charge"]
             self._upto += len(new)
             return tuple(self._read)
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """All that was written: the opening, charges, digests of answers, and what the owner did."""
+        """All that was written: the opening, charges, digests of answers and records, and what the owner did."""
         with self._store.transaction(write=False):
             return [parsed(row) for row in self._store.rows()]
 
@@ -67,7 +78,10 @@ class Book(Ledger):
             old = None if draft.key is None else self._store.found(draft.key)
             if old is not None:
                 return _repeated(parsed(old), body)
+            new_key(draft.key)
             standing.after(draft.guarantee, draft.analyst)
+            if self._store.elsewhere is not None:
+                self._store.elsewhere.remember(head, standing.dataset)
             self._step("decided")
             written = append(self._store, head, standing, body, self._clock())
             self._step("written")
@@ -85,13 +99,14 @@ class Book(Ledger):
         return answer if kept is None else kept
 
     def advance(self, key: str, number: int, state: bytes) -> bool:
-        """Write state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
-
-        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
-        """
-        if whole(number, "number", least=0) and self.answer(_place(key, number - 1)) is None:
-            raise PrivacyError("States are kept one after the other: the one before this is not there.")
-        return self._unless_kept(key, _place(key, number), state) is None
+        """Write state 0, 1, 2, ... of what was charged and goes on; False if that number is there already."""
+        place = _place(key, whole(number, "number", least=0))
+        with self._store.transaction(write=False):
+            if number and self._store.answer(_place(key, number - 1)) is None:
+                raise PrivacyError(GAP)
+            if self._store.found(place) is not None:
+                raise PrivacyError("A charge has the name of this state: begin the stream under another key.")
+        return self._unless_kept(key, place, state) is None
 
     def latest(self, key: str) -> tuple[int, bytes] | None:
         """The last state of what was charged under a key, with its number; None before the first."""
@@ -100,13 +115,17 @@ class Book(Ledger):
             state = self._store.answer(_place(key, number))
         return None if state is None else (number, state)
 
+    def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
+        """Write that records with these digests are handed out for the charge with a key; return where they stand."""
+        return recorded(self._store, key, digests, self._clock)
+
     def _unless_kept(self, charged: str, key: str, body: bytes) -> bytes | None:
         """Write something to disk under a key, or return what is there already."""
         name(key, "key")
         with self._store.transaction(write=True):
             head, standing = locked(self._store)
             if self._store.found(charged) is None:
-                raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
+                raise PrivacyError(UNCHARGED)
             kept = self._store.answer(key)
             if kept is None:
                 self._store.keep(key, body)
@@ -148,6 +167,10 @@ class Book(Ledger):
         known = None if head is None else Head.read(head)
         with self._store.transaction(write=False):
             return verified(self._store, known)
+
+    def confirm(self, record: Mapping[str, Any]) -> int:
+        """The number of the charge of a record (`releases.check` reads one); raise PrivacyError if it was changed."""
+        return confirmed(self._store, record)
 
     def check(self) -> int:
         """Build the mechanisms of every charge again and hold its claim to what they promise; return how many."""

@@ -40,6 +40,11 @@ class Head(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}:{self.hash}"
 
+    @property
+    def padded(self) -> str:
+        """A line that is as long as that of any other head, so that one can be written over another."""
+        return f"{self.number:018d}:{self.hash}\n"
+
     @staticmethod
     def read(text: "str | Head") -> "Head":
         """A head from its text."""

@@ -1,7 +1,7 @@
 """What an entry is: a JSON text that says what was done, in one form, forever.
 
 format      1: the meaning of what is written never changes; a new meaning is a new number
-kind        open (the first one), charge, answer (to a charge), or act (what the owner did)
+kind        open (the first one), charge, answer (to a charge), release (of a record), or act (what the owner did)
 number      1, 2, 3, ...
 time        the wall clock, for people: nothing depends on it
 
@@ -10,12 +10,13 @@ mechanisms, parameters and sensitivities, under which relation (neighbours), wha
 from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges). Where it is known by rho alone it
 has a pair for plain sums (`plain`, `aside`); the opening says which part of delta is for these (`plain`; else none).
 An answer says under which key it is kept, and the SHA-256 of its bytes: who changes, takes away or puts in an answer
-is found like one who edits an entry.
+is found like one who edits an entry. A release is written for each record that is handed out (see `receipt`).
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -38,8 +39,10 @@ __all__ = [
     "checked",
     "covers",
     "digest",
+    "drafted",
     "entry_of",
     "name",
+    "new_key",
     "promise_of",
     "relation",
     "said",
@@ -67,6 +70,19 @@ class Entry:
     time: str = ""
 
 
+def drafted(
+    question: str, guarantee: Guarantee, parts: Sequence[Mapping[str, Any]], analyst: str | None, key: str | None
+) -> Entry:
+    """A charge that any ledger can hold, before it has a number; raise InputError that says which part is none."""
+    if not isinstance(question, str):
+        raise InputError("The question of a charge must be a text that says what is measured.")
+    charge_of(guarantee)
+    if not isinstance(parts, Sequence) or not all(isinstance(part, Mapping) for part in parts):
+        raise InputError("The mechanisms of a charge must be a list of records, a dictionary each; [] for none.")
+    canonical({"question": question, "mechanisms": [dict(part) for part in parts]})
+    return Entry(0, question, guarantee, tuple(parts), name(analyst, "analyst"), name(key, "key"))
+
+
 def canonical(body: Mapping[str, Any]) -> str:
     """JSON in one form: names in order, no spaces, ASCII alone; what is no number or text as a text.
 
@@ -75,8 +91,8 @@ def canonical(body: Mapping[str, Any]) -> str:
     """
     try:
         return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False, default=str)
-    except ValueError:
-        raise InputError("A ledger holds finite numbers alone: write others as texts.") from None
+    except (ValueError, TypeError, RecursionError):
+        raise InputError("A ledger holds texts and finite numbers, by names that are texts: write others so.") from None
 
 
 def name(text: str | None, what: str) -> str | None:
@@ -84,6 +100,14 @@ def name(text: str | None, what: str) -> str | None:
     if text is not None and not (isinstance(text, str) and 0 < len(text) <= _LONGEST and text.isprintable()):
         raise InputError(f"The {what} must be a text of 1 to {_LONGEST} printable characters.")
     return text
+
+
+def new_key(key: str | None) -> None:
+    """Refuse a key for a new charge that could be the place of a state (`Book.advance`); those written before stay."""
+    if key is not None and re.search(r"#[0-9]+\Z", key):
+        raise InputError(
+            "The key must not end in # and a number, which names the states of a stream: take another one."
+        )
 
 
 def charge_body(entry: Entry) -> dict[str, Any]:
@@ -176,14 +200,7 @@ def _amounts(*texts: str | None) -> Charge:
     return Charge(eps, rho, square, delta or zero, slack or zero, plain, aside or zero)
 
 
-@lru_cache(maxsize=4096)
-def _checked(record: str) -> Guarantee:
-    try:
-        return check(record)
-    except NoisetteError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
-        raise InputError("These mechanisms cannot be built again.") from None
+_checked = lru_cache(maxsize=4096)(check)
 
 
 def checked(body: Mapping[str, Any]) -> Guarantee:

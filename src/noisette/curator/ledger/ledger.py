@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from noisette.curator.ledger.entry import Entry
+from noisette.curator.ledger.entry import Entry, drafted
 from noisette.curator.ledger.standing import ALL, Share, Standing
 from noisette.curator.ledger.tight import tight
 from noisette.exact.number import Number
@@ -64,7 +64,30 @@ class Ledger(ABC):
         repeated; with anything else it is an error. Who charges with a key hands out nothing but what was kept under
         it: only then may the same charge be drawn for again.
         """
-        return self._charged(Entry(0, question, guarantee, tuple(parts), analyst, key))
+        return self._charged(drafted(question, guarantee, parts, analyst, key))
+
+    # What was drawn for a charge
+
+    @abstractmethod
+    def answer(self, key: str) -> bytes | None:
+        """The answer that was kept under a key, if there is one."""
+
+    @abstractmethod
+    def keep(self, key: str, answer: bytes) -> bytes:
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+
+    @abstractmethod
+    def advance(self, key: str, number: int, state: bytes) -> bool:
+        """Keep state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
+
+        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
+        """
+
+    @abstractmethod
+    def latest(self, key: str) -> tuple[int, bytes] | None:
+        """The last state of what was charged under a key, with its number; None before the first."""
+
+    # What each ledger has to say
 
     @abstractmethod
     def _charged(self, draft: Entry) -> Entry:

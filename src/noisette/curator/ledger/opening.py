@@ -7,6 +7,7 @@ from typing import Any
 from noisette.curator.ledger.book import Book
 from noisette.curator.ledger.chain import START
 from noisette.curator.ledger.entry import said
+from noisette.curator.ledger.heads import Elsewhere, KnownError, elsewhere
 from noisette.curator.ledger.standing import ALL, Standing, act_body, open_body
 from noisette.curator.ledger.store import Store
 from noisette.curator.ledger.words import BUDGET, REBIND
@@ -19,6 +20,10 @@ __all__ = ["accept", "open_ledger", "rebind"]
 
 
 _NONE = "There is no ledger: name the file or the database that has one."
+_CHANGED = (
+    "The data changed since the ledger's first question: its path, columns, unit or neighbouring relation. "
+    f"If it is the same data, run: {REBIND}."
+)
 _NONE_YET = "There is no ledger yet: say how much may be spent in all, budget=Approx(2, '1e-6')."
 
 
@@ -41,14 +46,20 @@ def open_ledger(
     budget: Promise | None = None,
     shares: Mapping[str, Promise] | None = None,
     data: Mapping[str, str] | None = None,
+    formerly: Mapping[str, str] | None = None,
+    elsewhere: Elsewhere | None = None,
+    start_over: str | None = None,
     timeout: float = 30.0,
     **hooks: Callable[..., Any],
 ) -> Book:
     """Open a ledger, or begin one where there is none.
 
     `budget` what may be spent in all; a ledger that is there has its own, and another one is refused · `shares` of
-    analysts, for a new ledger · `data` fingerprints of what is asked about: with other data it is refused · `timeout`
-    seconds to wait while others write. Everything that is there is verified first.
+    analysts, for a new ledger · `data` fingerprints of what is asked about: with other data it is refused · `formerly`
+    the fingerprints that an earlier version made of the same data: an entry replaces them · `elsewhere` what is
+    remembered outside of the ledger's folder: it is held against the ledger, and where it knows of one that is gone, a
+    new one begins only with a reason to `start_over` · `timeout` seconds to wait while others write. Everything that is
+    there is verified first.
 
     >>> import tempfile
     >>> from noisette.privacy import Pure
@@ -62,17 +73,20 @@ def open_ledger(
     0.6-DP
     """
     store = store_of(where, timeout)
+    store.elsewhere = elsewhere
     if budget is None and not store.there():
         raise InputError(_NONE_YET)
     try:
         with store.transaction(write=True):
             prepared(store)
             if store.head(lock=True)[0] == START:
-                _begin(store, open_body(budget, shares, data) if budget else None)
+                _begin(store, open_body(budget, shares, data, start_over) if budget else None)
+            elif start_over is not None:
+                raise InputError("There is a ledger, and it goes on: leave start_over out, or move the ledger away.")
         with store.transaction(write=False):
             verified(store)
         with store.transaction(write=True):
-            _go_on(store, budget, data)
+            _go_on(store, budget, data, formerly)
     except BaseException:
         store.close()
         raise
@@ -80,25 +94,34 @@ def open_ledger(
 
 
 def _begin(store: Store, body: dict[str, Any] | None) -> None:
-    check_witness(store, START)
+    away = store.elsewhere or Elsewhere(None)
+    if body is None or "start_over" not in body:
+        if body is not None and away.known():
+            raise KnownError
+        check_witness(store, START)
     if body is None:
         raise InputError(_NONE_YET)
     store.remember(START)
+    away.begin()
     draft = {**body, "dataset": f"{SYSTEM.bits(128):032x}", "place": store.place}
     append(store, START, Standing(), draft, now())
 
 
-def _go_on(store: Store, budget: Promise | None, data: Mapping[str, str] | None) -> None:
+def _go_on(
+    store: Store, budget: Promise | None, data: Mapping[str, str] | None, formerly: Mapping[str, str] | None
+) -> None:
     head, standing = locked(store)
     if budget is not None and said(budget) != said(standing.accounts[ALL].budget):
         raise InputError(f"The ledger has another budget: name that one, or let its owner change it ({BUDGET}).")
-    if data is not None and standing.data is None:
-        append(store, head, standing, act_body("data", "opened for the first time", data=dict(data)), now())
-    elif data is not None and dict(data) != standing.data:
-        raise PrivacyError(
-            "This ledger is about other data: name their own ledger, or let its owner say that these are the same "
-            f"({REBIND})."
-        )
+    if data is None or dict(data) == standing.data:
+        return
+    if standing.data is None:
+        why = "opened for the first time"
+    elif formerly is not None and dict(formerly) == standing.data:
+        why = "the same data, described by another rule"
+    else:
+        raise PrivacyError(_CHANGED)
+    append(store, head, standing, act_body("data", why, data=dict(data)), now())
 
 
 def accept(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
@@ -107,6 +130,7 @@ def accept(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
     What a backup does not know is spent all the same: charge for it afterwards. Of two copies only one may go on.
     """
     store = store_of(where, timeout)
+    store.elsewhere = elsewhere(where)
     _owner(store, lambda: act_body("accept", why, place=store.place))
 
 
@@ -115,7 +139,9 @@ def rebind(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
 
     For data that moved or got another column. What was spent stays spent.
     """
-    _owner(store_of(where, timeout), lambda: act_body("data", why, data=None))
+    store = store_of(where, timeout)
+    store.elsewhere = elsewhere(where)
+    _owner(store, lambda: act_body("data", why, data=None))
 
 
 def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
@@ -131,6 +157,8 @@ def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
             act = body()
             if act["act"] == "accept":
                 store.remember(head)
+                if store.elsewhere is not None:
+                    store.elsewhere.go_on(head)
             check_witness(store, head)
             append(store, head, standing_of(store, about, everyone=True), act, now())
     finally:

@@ -123,7 +123,7 @@ class SQLite(Store):
         new = not self._beside.exists()
         file = os.open(self._beside, os.O_WRONLY | os.O_CREAT, os.stat(self.path).st_mode & 0o777)
         try:
-            os.write(file, f"{head.number:018d}:{head.hash}\n".encode())
+            os.write(file, head.padded.encode())
             if new:
                 os.fsync(file)
         finally:

@@ -78,7 +78,7 @@ class Standing:
             case "charge", _:
                 for whose in self.concerned(body["analyst"]):
                     self.accounts[whose] = self.accounts[whose].plus(amounts(body["charge"]), relation(body))
-            case "answer", _:
+            case "answer" | "release", _:
                 return
             case "open", _:
                 self.accounts = {ALL: Account.of(promise_of(body["budget"]), Fraction(body.get("plain", 0)))}
@@ -139,8 +139,16 @@ def _overdrawn(number: int) -> str:
     return f"The entries up to {number} of the ledger take more than the budget of their time: stop, and find out why."
 
 
-def open_body(budget: Promise, shares: Mapping[str, Promise] | None, data: Mapping[str, str] | None) -> dict[str, Any]:
-    """The first entry but for the names of the ledger and its place: whose budget this is, and how large."""
+def open_body(
+    budget: Promise,
+    shares: Mapping[str, Promise] | None,
+    data: Mapping[str, str] | None,
+    start_over: str | None = None,
+) -> dict[str, Any]:
+    """The first entry but for the names of the ledger and its place: whose budget this is, and how large.
+
+    Where there was a ledger before, it says why its owner starts over.
+    """
     fingerprints = None if data is None else dict(data)
     return {
         "format": FORMAT,
@@ -149,14 +157,20 @@ def open_body(budget: Promise, shares: Mapping[str, Promise] | None, data: Mappi
         "budget": said(budget),
         "shares": said_shares(shares),
         "plain": str(PLAIN),
+        **({} if start_over is None else {"start_over": reason(start_over)}),
     }
 
 
 def act_body(act: str, why: str, **what: Any) -> dict[str, Any]:
     """Something that the owner did, with the reason."""
+    return {"format": FORMAT, "kind": "act", "act": act, "why": reason(why), **what}
+
+
+def reason(why: str) -> str:
+    """The reason of something that the owner did."""
     if not isinstance(why, str) or not why.strip():
         raise InputError("Say why, for those who read the ledger later, such as 'the ethics board agreed'.")
-    return {"format": FORMAT, "kind": "act", "act": act, "why": why, **what}
+    return why
 
 
 def said_shares(shares: Mapping[str, Promise] | None) -> dict[str, Any] | None:

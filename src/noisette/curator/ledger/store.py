@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from noisette.curator.ledger.account import Account
 from noisette.curator.ledger.chain import START, Head, Row
+from noisette.curator.ledger.heads import Elsewhere
 from noisette.errors import InputError, NoisetteError
 
 __all__ = ["MIGRATIONS", "UNRECORDED", "Store"]
@@ -33,6 +34,7 @@ MIGRATIONS: list[list[str]] = [
         "CREATE TABLE ledger_answers (key TEXT PRIMARY KEY, body {blob} NOT NULL)",
     ],
     [],  # from here on every answer has an entry with its digest; those from before get one when this is reached
+    [],  # from here on every record that is handed out has an entry, of a kind that earlier versions do not know
 ]
 """The statements that lead to each version of the tables from the one before; what is here never changes."""
 
@@ -66,6 +68,7 @@ class Store(ABC):
         self._lock = RLock()
         self._connection: Any = None
         self._place: str | None = None
+        self.elsewhere: Elsewhere | None = None
         _STORES.add(self)
 
     # What each database has to say

@@ -44,15 +44,18 @@ def locked(store: Store, analyst: str | None = None, *, everyone: bool = False) 
             f"({ACCEPT})."
         )
     store.remember(head)
+    if store.elsewhere is not None:
+        store.elsewhere.go_on(head)
     return head, standing
 
 
 def check_witness(store: Store, head: Head) -> None:
-    """Raise PrivacyError if the head kept beside the ledger is gone, or not on the ledger's chain."""
-    seen = store.witness()
-    if seen is None and (head == START or not store.WITNESSED):
-        return
-    if seen is None or (seen != START and store.hash_of(seen.number) != seen.hash):
+    """Raise PrivacyError if the head kept beside the ledger is gone, or one kept anywhere is not on its chain."""
+    beside = store.witness()
+    gone = beside is None and head != START and store.WITNESSED
+    away = None if store.elsewhere is None else store.elsewhere.head()
+    seen = [known for known in (beside, away) if known not in (None, START)]
+    if gone or any(store.hash_of(known.number) != known.hash for known in seen if known is not None):
         raise PrivacyError(
             "This ledger is not the one that was written last: if it is a restored backup or a copy, its owner can "
             f"accept it ({ACCEPT})."

@@ -1,6 +1,7 @@
 """DuckDB as an engine: files and frames on this machine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -23,7 +24,7 @@ from noisette.query.sources.session import Session
 from noisette.query.sources.survivors import alone, survivors
 from noisette.query.sources.tally import tally_kept, tally_rows
 from noisette.query.stability import shape_of, tables_of
-from noisette.query.syntax import column
+from noisette.query.syntax import column, is_null
 
 __all__ = ["DuckDB"]
 
@@ -33,6 +34,7 @@ class DuckDB:
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
     in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
+    A column that can fail to be read is stored as what no question can use (`parquet`, `database`).
     Answers are the same for any order of the rows and any number of threads.
 
     >>> import pyarrow
@@ -50,8 +52,9 @@ class DuckDB:
         most_tables: int = 4,
         most_bytes: int = 2**31,
     ) -> None:
-        connection, self.tables = connected(tables, schema, threads=threads)
-        self._session = Session(connection)
+        self._engine = connected(tables, schema, threads=threads)
+        self.tables = self._engine.tables
+        self._session = Session(self._engine.connection)
         self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
 
@@ -60,43 +63,43 @@ class DuckDB:
         if table not in self.tables:
             raise InputError(f"There is no data for table {table}: there is some for {', '.join(self.tables)}.")
         if table not in self._stored:
-            types = self._session.types(table)
+            types = self._session.types(table) | self._engine.left_out[table]
             self._stored[table] = {n: "ENUM" if base_type(t) == "ENUM" else t for n, t in types.items()}
         return dict(self._stored[table])
 
-    def unique(self, table: str, declared: Table | None = None) -> frozenset[str]:
-        """The columns of a public table whose values do not repeat (NULL aside), as they are after cleaning.
+    def repeats(self, table: Table) -> dict[str, int]:
+        """For each column of a public table, in how many rows one value (NULL aside) stands at most, after cleaning.
 
-        Cleaning can make two values one: pass the table as it is declared, unless it has neither bounds nor grid.
+        Joins compare clean values, and cleaning can make two values one: a DECIMAL becomes the nearest DOUBLE.
         """
-        stored = self.stored(table)
-        names = list(stored) if declared is None else [c.name for c in declared.columns]
-        clean: dict[str, exp.Expr] = {
-            f"c{i}": column(n) if declared is None else normalised(column(n), declared.column(n).kind, stored[n])
-            for i, n in enumerate(names)
-        }
-        rows = exp.select(*(exp.alias_(sql, c, quoted=True) for c, sql in clean.items()))
-        rows = rows.from_(exp.to_identifier(table, quoted=True))
-        different = {f"d{c}": exp.Count(this=exp.Distinct(expressions=[column(c)])) for c in clean}
-        there: dict[str, exp.Expr] = {c: exp.Count(this=column(c)) for c in clean}
-        counts = self._session.run(selected(rows, there | different)).to_pylist()[0]
-        return frozenset(n for n, c in zip(names, clean, strict=True) if counts[c] == counts[f"d{c}"])
+        stored = self.stored(table.name)
+        self._load((table,))
+        clean = {c.name: normalised(column(c.name), c.kind, stored[c.name]) for c in table.columns}
+        return {name: self._most_equal(table.name, value) for name, value in clean.items()}
+
+    def _most_equal(self, table: str, value: exp.Expr) -> int:
+        """How many rows have the value that most of them have."""
+        rows = exp.select(exp.alias_(value, "value")).from_(exp.to_identifier(table, quoted=True))
+        there = selected(rows, {"value": column("value")}).where(exp.Not(this=is_null(column("value"))))
+        counted = selected(there, {"n": exp.Count(this=exp.Star())}).group_by(column("value"))
+        found = self._session.run(selected(counted, {"most": exp.Max(this=column("n"))})).to_pylist()[0]["most"]
+        return int(found or 0)
 
     def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
-        stored = {table.name: self.stored(table.name) for table in tables_of(request.source, schema)}
+        stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
         with self._session.lock:
             if request.limits is None:
                 values = {v: f"v{i}" for i, v in enumerate(wanted)}
                 keys = postponed(keys, request, schema, stored)
-                run = self._session.remembering((request, tables_of(request.source, schema)))
+                run = self._session.remembering((request, tables_of(request.source, schema), secret))
                 with self._session.lent() as lend:
                     return tally_rows(
                         run,
                         lend,
-                        lambda: request_rows(request, keys, values, schema, stored),
+                        lambda: request_rows(request, keys, values, schema, stored, secret),
                         keys,
                         request.measures,
                         values,
@@ -115,10 +118,20 @@ class DuckDB:
                 values,
             )
 
-    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema) -> pyarrow.Table:
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
-        stored = {table.name: self.stored(table.name) for table in tables_of(relation, schema)}
-        return rows(self._session, relation, columns, schema, stored)
+        return rows(self._session, relation, columns, schema, self._ready(relation, schema), secret)
+
+    def _ready(self, relation: Relation, schema: Schema) -> Stored:
+        """How the tables of a relation are stored; those in CSV files are read before the first question about them."""
+        tables = tables_of(relation, schema)
+        stored = {table.name: self.stored(table.name) for table in tables}
+        self._load(tables)
+        return stored
+
+    def _load(self, tables: Iterable[Table]) -> None:
+        for table in tables:
+            self._session.quietly(partial(self._engine.load, table.name))
 
     def _kept(
         self,

@@ -11,7 +11,9 @@ from fractions import Fraction
 from typing import Literal as OneOf
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from noisette.query.compile import Stored, relation_sql, selected
@@ -42,6 +44,7 @@ __all__ = [
     "told",
     "unit_rows",
     "valued",
+    "whole_numbers",
 ]
 
 _MOST = 2**62  # where sums are cut
@@ -127,7 +130,7 @@ def cut(total: exp.Expr) -> exp.Expr:
 
 
 def request_rows(
-    request: Request, keys: Sequence[Key], values: Mapping[Valued, str], schema: Schema, stored: Stored
+    request: Request, keys: Sequence[Key], values: Mapping[Valued, str], schema: Schema, stored: Stored, secret: bytes
 ) -> exp.Select:
     """The rows of a request with keys and values, and the unit if there is one; rows outside a range are left out."""
     shape = shape_of(request.source, schema)
@@ -137,7 +140,7 @@ def request_rows(
     clean = {name for e in request.keys if e not in late for name in columns_of(e)}
     clean |= {name for wanted in values if wanted not in direct for name in columns_of(wanted[1])}
     raw = {name for e in (*late, *(wanted[1] for wanted in direct)) for name in columns_of(e)} - clean
-    rows = relation_sql(request.source, schema, stored, {name for e in used for name in columns_of(e)}, raw)
+    rows = relation_sql(request.source, schema, stored, {name for e in used for name in columns_of(e)}, raw, secret)
     made = {f"k{i}": key.sql for i, key in enumerate(keys)}
     for wanted, name in values.items():
         at_once = wanted in direct and set(columns_of(wanted[1])) <= raw
@@ -148,12 +151,17 @@ def request_rows(
 
 
 def unit_rows(
-    request: Request, keys: Sequence[Key], columns: Mapping[str, exp.Expr], schema: Schema, stored: Stored
+    request: Request,
+    keys: Sequence[Key],
+    columns: Mapping[str, exp.Expr],
+    schema: Schema,
+    stored: Stored,
+    secret: bytes,
 ) -> exp.Select:
     """The rows of a request with keys, their unit, and what is made of the relation's columns."""
     used = {name for made in columns.values() for name in _names_in(made)}
     used |= {name for e in request.keys for name in columns_of(e)}
-    rows = relation_sql(request.source, schema, stored, used)
+    rows = relation_sql(request.source, schema, stored, used, secret=secret)
     made = {f"k{i}": key.sql for i, key in enumerate(keys)} | {UNIT: column(UNIT)} | dict(columns)
     return _inside(selected(rows, made), made, keys)
 
@@ -218,14 +226,14 @@ def numbered(rows: exp.Select, keys: Sequence[Key], others: Iterable[str]) -> ex
 
 
 def cleaned(groups: exp.Select, keys: Sequence[Key], others: Sequence[str]) -> exp.Select:
-    """Groups whose late keys are cleaned; groups that become one are added up."""
+    """Groups whose late keys are cleaned; groups that become one are added up.
+
+    Whoever reads groups of late keys has to clean them first: before, a key may be anything that can be stored.
+    """
     if not any(key.late for key in keys):
         return groups
     names = [f"k{i}" for i in range(len(keys))]
-    made = {
-        n: normalised(column(n), key.late, "BIGINT") if key.late else column(n)
-        for n, key in zip(names, keys, strict=True)
-    }
+    made = {n: normalised(column(n), *key.late) if key.late else column(n) for n, key in zip(names, keys, strict=True)}
     clean = selected(groups, made | {name: column(name) for name in others})
     inside = [c for n, key in zip(names, keys, strict=True) if key.late and (c := key.inside(n)) is not None]
     total = {n: column(n) for n in names} | {name: exp.Sum(this=column(name)) for name in others}
@@ -253,12 +261,21 @@ def _of(side: str, name: str) -> exp.Column:
 
 
 def told(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:
-    """The keys g0, g1, ... of groups as they are told: the values that codes stand for, in the types of the plan."""
+    """The keys g0, g1, ... of groups as they are released: the values that codes stand for, in the types of the plan.
+
+    No code lies outside of its domain; if one did, it would stand for the nearest value rather than fail.
+    """
     found = []
     for i, key in enumerate(keys):
         values = groups.column(f"g{i}").combine_chunks()
-        known = key.values is not None
-        found.append(
-            key.table().column("told").combine_chunks().take(values) if known else values.cast(ARROW[key.type])
-        )
+        if key.values is None:
+            found.append(values.cast(ARROW[key.type]))
+            continue
+        codes = np.clip(whole_numbers(values), 0, key.size - 1)
+        found.append(key.table().column("told").combine_chunks().take(pyarrow.array(codes)))
     return pyarrow.table(found, [f"key{i}" for i in range(len(keys))])
+
+
+def whole_numbers(found: pyarrow.Array | pyarrow.ChunkedArray) -> NDArray[np.int64]:
+    """Codes or measures of groups as an array; there is no NULL among them, and if there were it would be 0."""
+    return np.asarray(found.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)

@@ -16,7 +16,7 @@ from noisette.query.expression import Call, Expression, Name, columns_of
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.measure import Request
 from noisette.query.operations import kind_of
-from noisette.query.plan import Relation, Scan, Where
+from noisette.query.plan import Join, Relation, Scan, Where
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
 from noisette.query.syntax import binary, choose, column, is_null, number, try_cast
@@ -34,8 +34,8 @@ class Key:
 
     `sql` is what is matched with `values`, the domain in its own terms: steps of a grid, 0 and 1 for FALSE and TRUE,
     else the values as they are; `stored` is their type. Domain and values are None where they are unknown. A `late` key
-    is grouped by as it is stored, and each group's key is cleaned afterwards, which is less work than each row's. A
-    `clean` key is a column that was cut to bounds, so that no row is outside of them.
+    is grouped by as it is stored (of which kind, as which type), and each group's key is cleaned afterwards, which is
+    less work than each row's. A `clean` key is a stored column that was cut to bounds: no row is outside of them.
     """
 
     sql: exp.Expr
@@ -43,7 +43,7 @@ class Key:
     stored: pyarrow.DataType
     domain: tuple[Value, ...] | None
     values: tuple[Value, ...] | None
-    late: Kind | None = None
+    late: tuple[Kind, str] | None = None
     clean: bool = False
 
     @cached_property
@@ -97,7 +97,12 @@ def _plain(values: tuple[Value, ...]) -> list[Value | float]:
 def keys_of(request: Request, schema: Schema) -> tuple[Key, ...]:
     """The keys of a request."""
     scope = shape_of(request.source, schema).columns
-    return tuple(key_of(e, domain, scope) for e, domain in zip(request.keys, request.domains, strict=True))
+    found = []
+    for expression, domain in zip(request.keys, request.domains, strict=True):
+        key = key_of(expression, domain, scope)
+        clean = _cut(expression, kind_of(expression, scope), domain) and _is_stored(expression, request.source)
+        found.append(replace(key, clean=clean))
+    return tuple(found)
 
 
 def key_of(expression: Expression, domain: tuple[Value, ...] | None, scope: Mapping[str, Kind]) -> Key:
@@ -111,16 +116,29 @@ def key_of(expression: Expression, domain: tuple[Value, ...] | None, scope: Mapp
     if kind.type == "boolean":
         return Key(exp.cast(plain, "BIGINT"), kind.type, pyarrow.int64(), domain, _each(domain, 1))
     if kind.type != "real" or kind.grid is None or not kind.bounded:
-        return Key(plain, kind.type, ARROW[kind.type], domain, domain, clean=_cut(expression, kind, domain))
+        return Key(plain, kind.type, ARROW[kind.type], domain, domain)
     steps = to_steps(expression, kind, kind.grid, scope)
     return Key(steps, kind.type, pyarrow.int64(), domain, _each(domain, kind.grid))
 
 
-def _cut(expression: Expression, kind: Kind, domain: tuple[Value, ...]) -> bool:
+def _cut(expression: Expression, kind: Kind, domain: tuple[Value, ...] | None) -> bool:
     """Whether a column was cut to the bounds between which the domain has all whole numbers, and NULL if there is."""
-    if not isinstance(expression, Name) or kind.type != "integer" or kind.keys is not None or kind.grid != 1:
+    if domain is None or kind.type != "integer" or kind.keys is not None or kind.grid != 1:
         return False
     return kind.count == len(domain) - kind.nullable and domain[0] == kind.low
+
+
+def _is_stored(expression: Expression, relation: Relation) -> bool:
+    """Whether a column is one of a table, which is cleaned where it is read, and not computed from others."""
+    match relation:
+        case Scan(_, alias):
+            return isinstance(expression, Name) and expression.name.startswith(f"{alias}.")
+        case Where(source):
+            return _is_stored(expression, source)
+        case Join(left, right):
+            return _is_stored(expression, left) or _is_stored(expression, right)
+        case _:
+            return False
 
 
 def _each(domain: tuple[Value, ...], grid: Fraction | int) -> tuple[Value, ...]:
@@ -138,10 +156,10 @@ def postponed(keys: Sequence[Key], request: Request, schema: Schema, stored: Sto
     )
 
 
-def _late(expression: Expression, relation: Relation, schema: Schema, stored: Stored) -> Kind | None:
-    """The declared kind of a whole number that can be cleaned after it was grouped by."""
+def _late(expression: Expression, relation: Relation, schema: Schema, stored: Stored) -> tuple[Kind, str] | None:
+    """The declared kind and the stored type of a whole number that can be cleaned after it was grouped by."""
     kind, base = plain(expression, relation, schema, stored)
-    return kind if kind is not None and kind.type == "integer" and base in INTEGERS else None
+    return (kind, base) if kind is not None and kind.type == "integer" and base in INTEGERS else None
 
 
 def plain(

@@ -2,11 +2,13 @@
 
 The engine is locked before it sees the first file: it may read the files that were named and nothing else, load no
 extension, write no temporary file, and nobody can unlock it. Parquet stays in its file and is read as it is needed.
-CSV is read as text and cast to the declared types; what cannot be cast is NULL, so that no row can stop a question.
+CSV is read into memory by the first question. No value of any row can make reading fail: `parquet`, `csv`, `database`
+and `text` say how; columns of which that is not true are left out. No row of a file is read for opening it.
 """
 
 import glob
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,10 +18,12 @@ from sqlglot import exp
 from noisette.errors import InputError
 from noisette.query.compile import text_of
 from noisette.query.schema import Schema, Table
-from noisette.query.syntax import column, try_cast
-from noisette.query.types import ENGINE
+from noisette.query.sources.csv import Csv, csv_of
+from noisette.query.sources.database import database_rows
+from noisette.query.sources.parquet import parquet_rows
+from noisette.query.sources.text import valid_table
 
-__all__ = ["Opened", "connected"]
+__all__ = ["Engine", "Opened", "connected"]
 
 Opened: TypeAlias = Any
 """A path, a glob or a list of paths (.parquet, .csv, .duckdb), a pair (path of a DuckDB file, table), or a frame."""
@@ -35,10 +39,61 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 _PARQUET, _CSV, _DATABASE = {".parquet", ".pq"}, {".csv", ".tsv"}, {".duckdb", ".db"}
 
 
+@dataclass(frozen=True)
+class Engine:
+    """A locked engine in memory with a view for each table.
+
+    `waiting` are CSV files that nobody has asked about yet; `left_out` says how columns are stored that have no view,
+    since to read them can fail.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    waiting: dict[str, Csv] = field(default_factory=dict)
+    left_out: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(sorted(self.left_out))
+
+    def load(self, table: str) -> None:
+        """Read a CSV file, unless that was done."""
+        if table in self.waiting:
+            self._register(table, self.waiting[table].read(self.connection))
+            del self.waiting[table]
+
+    def open(self, name: str, source: Opened, files: Sequence[str], table: Table | None) -> None:
+        """Make one source known, or all tables of a database."""
+        if _is_frame(source):
+            import pyarrow
+
+            self._register(name, valid_table(pyarrow.table(source), name))
+            return
+        match _family(_suffix(files[0])):
+            case ".parquet":
+                self._view(name, *parquet_rows(self.connection, files, name))
+            case ".csv":
+                self.waiting[name] = csv_of(files, name, table)
+                self._register(name, self.waiting[name].nothing(self.connection))
+            case _:
+                wanted = source[1] if isinstance(source, tuple) else name
+                for own, rows, left_out in database_rows(self.connection, files[0], wanted, name):
+                    self._view(own if wanted is None else name, rows, left_out)
+
+    def _register(self, name: str, table: Any) -> None:
+        self.left_out[name] = {}
+        self.connection.register(name, table)
+
+    def _view(self, name: str, rows: exp.Select, left_out: dict[str, str]) -> None:
+        self.left_out[name] = left_out
+        target = exp.Table(this=exp.to_identifier(name, quoted=True))
+        self.connection.execute(text_of(exp.Create(this=target, kind="VIEW", expression=rows)))
+
+
 def connected(
     tables: Mapping[str, Opened] | str | Path, schema: Schema | None = None, *, threads: int | None = None
-) -> tuple[duckdb.DuckDBPyConnection, tuple[str, ...]]:
-    """A locked engine in memory with a view for each table, and their names.
+) -> Engine:
+    """A locked engine with all tables open.
 
     A DuckDB file in place of the mapping stands for all its tables.
     """
@@ -47,13 +102,11 @@ def connected(
     files = {name: _files(source) for name, source in whole.items() if not _is_frame(source)}
     connection = duckdb.connect(":memory:", config=_SETTINGS | ({} if threads is None else {"threads": threads}))
     _lock(connection, [path for paths in files.values() for path in paths])
+    engine = Engine(connection)
     for name, source in whole.items():
-        if not _opens(connection, name, source, files.get(name, []), None if schema is None else schema.get(name)):
+        if not _opens(engine, name, source, files.get(name, []), None if schema is None else schema.get(name)):
             raise InputError(f"The data of table {name} cannot be read: is it whole, and of the kind its name says?")
-    names = connection.execute(
-        "SELECT view_name FROM duckdb_views() WHERE NOT internal AND database_name IN ('memory', 'temp')"
-    )
-    return connection, tuple(sorted(name for (name,) in names.fetchall()))
+    return engine
 
 
 def _check_names(tables: Mapping[str, Opened]) -> None:
@@ -113,114 +166,10 @@ def _family(suffix: str) -> str:
     raise InputError(f"Files that end in {suffix or 'nothing'} cannot be opened: use .parquet, .csv or .duckdb.")
 
 
-def _opens(
-    connection: duckdb.DuckDBPyConnection, name: str, source: Opened, files: Sequence[str], table: Table | None
-) -> bool:
+def _opens(engine: Engine, name: str, source: Opened, files: Sequence[str], table: Table | None) -> bool:
     """Open a table; whatever the engine has to say about a failure ends here."""
     try:
-        _open(connection, name, source, files, table)
+        engine.open(name, source, files, table)
     except duckdb.Error:
         return False
     return True
-
-
-def _open(
-    connection: duckdb.DuckDBPyConnection, name: str, source: Opened, files: Sequence[str], table: Table | None
-) -> None:
-    if _is_frame(source):
-        import pyarrow
-
-        connection.register(name, pyarrow.table(source))
-        return
-    match _family(_suffix(files[0])):
-        case ".parquet":
-            _view(connection, name, exp.select(exp.Star()).from_(_reader("read_parquet", files)))
-        case ".csv":
-            _view(connection, name, _csv(files, name, table))
-        case _:
-            _attached(connection, name, source, files)
-
-
-def _reader(function: str, files: Sequence[str], *options: exp.Expr) -> exp.Table:
-    paths = exp.Array(expressions=[exp.Literal.string(path) for path in files])
-    return exp.Table(this=exp.Anonymous(this=function, expressions=[paths, *options]))
-
-
-def _view(connection: duckdb.DuckDBPyConnection, name: str, rows: exp.Select) -> None:
-    target = exp.Table(this=exp.to_identifier(name, quoted=True))
-    connection.execute(text_of(exp.Create(this=target, kind="VIEW", expression=rows)))
-
-
-# CSV
-
-
-def _csv(files: Sequence[str], name: str, table: Table | None) -> exp.Select:
-    """All columns as text, then each as what it is declared to be; nothing is guessed from the rows."""
-    if table is None:
-        raise InputError(f"Declare the columns of table {name}: a CSV file does not say what they are.")
-    header = _header(files[0], name)
-    declared = {c.name: ENGINE[c.kind.type] for c in table.columns}
-    missing = [c for c in (*declared, *([table.unit] if table.unit else [])) if c not in header]
-    if missing:
-        raise InputError(f"The header of table {name} has no column {missing[0]}.")
-    texts = exp.Struct(
-        expressions=[
-            exp.PropertyEQ(this=exp.to_identifier(c, quoted=True), expression=exp.Literal.string("VARCHAR"))
-            for c in header
-        ]
-    )
-    options = {
-        "columns": texts,
-        "header": exp.true(),
-        "delim": exp.Literal.string("\t" if _suffix(files[0]) == ".tsv" else ","),
-        "quote": exp.Literal.string('"'),
-        "escape": exp.Literal.string('"'),
-        "auto_detect": exp.false(),
-        "null_padding": exp.true(),
-        "ignore_errors": exp.true(),
-        "strict_mode": exp.false(),
-    }
-    pairs = [exp.EQ(this=exp.to_identifier(key), expression=value) for key, value in options.items()]
-    made = [exp.alias_(_typed(c, declared.get(c, "VARCHAR")), c, quoted=True) for c in header]
-    return exp.select(*made).from_(_reader("read_csv", files, *pairs))
-
-
-def _typed(name: str, to: str) -> exp.Expr:
-    """The cast must not reach the reader, which would drop the row: hence TRIM, which numbers and dates can bear."""
-    return column(name) if to == "VARCHAR" else try_cast(exp.Trim(this=column(name)), to)
-
-
-def _header(path: str, name: str) -> list[str]:
-    """The names in the first line of a CSV file."""
-    import csv
-
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            found = next(csv.reader(file, delimiter="\t" if _suffix(path) == ".tsv" else ","), [])
-    except (OSError, UnicodeDecodeError, csv.Error):
-        raise InputError(f"The header of table {name} cannot be read: save the file as UTF-8.") from None
-    if not found or len({c.lower() for c in found}) < len(found) or not all(found):
-        raise InputError(f"The first line of table {name} must name its columns, each one differently.")
-    return found
-
-
-# DuckDB files
-
-
-def _attached(connection: duckdb.DuckDBPyConnection, name: str, source: Opened, files: Sequence[str]) -> None:
-    """A table of a DuckDB file, opened read-only: the one that is named, or the one of the same name, or all."""
-    wanted = source[1] if isinstance(source, tuple) else name
-    database = f"noisette_{files[0]}"
-    if not connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [database]).fetchall():
-        attached = exp.alias_(exp.Literal.string(files[0]), database, quoted=True)
-        connection.execute(
-            text_of(exp.Attach(this=attached, expressions=[exp.AttachOption(this=exp.var("READ_ONLY"))]))
-        )
-    tables = "SELECT table_name FROM information_schema.tables WHERE table_catalog = ? AND table_schema = 'main'"
-    there = [table for (table,) in connection.execute(tables, [database]).fetchall()]
-    if wanted is not None and wanted not in there:
-        raise InputError(f"The DuckDB file of table {name} has no table {wanted}: name it, (path, table).")
-    for table in there if wanted is None else [wanted]:
-        place = [exp.to_identifier(part, quoted=True) for part in (table, "main", database)]
-        inner = exp.Table(this=place[0], db=place[1], catalog=place[2])
-        _view(connection, table if wanted is None else name, exp.select(exp.Star()).from_(inner))

@@ -17,7 +17,7 @@ __all__ = ["rows"]
 
 
 def rows(
-    session: Session, relation: Relation, columns: Mapping[str, str], schema: Schema, stored: Stored
+    session: Session, relation: Relation, columns: Mapping[str, str], schema: Schema, stored: Stored, secret: bytes
 ) -> pyarrow.Table:
     """Columns of a relation under new names, and `unit`, which numbers the units from 0 in no particular order.
 
@@ -30,7 +30,7 @@ def rows(
     owned = shape.unit not in (None, ROW)
     if owned:
         made[UNIT] = column(UNIT)
-    found = session.run(selected(relation_sql(relation, schema, stored, set(columns)), made))
+    found = session.run(selected(relation_sql(relation, schema, stored, set(columns), secret=secret), made))
     if not owned:
         return found
     numbers = found.column(UNIT).combine_chunks().dictionary_encode().indices.cast(pyarrow.int64())

@@ -22,6 +22,8 @@ Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
 
 _MOST_TEXTS = 64  # questions whose SELECTs are remembered
 
+_INTERRUPTED = "Query interrupted"  # in a RuntimeError, after a signal
+
 FAILED = "The engine could not compute this; what it said stays inside, since it may quote data."
 
 
@@ -58,28 +60,28 @@ class Session:
         return run
 
     def _read(self, text: str) -> pyarrow.Table:
-        return self._quiet(lambda: self.connection.sql(text).to_arrow_table())
+        return self.quietly(lambda: self.connection.sql(text).to_arrow_table())
 
     def stream(self, select: exp.Select, rows: int, use: Callable[[pyarrow.RecordBatchReader], T]) -> T:
         """What is made of the rows of a SELECT, which come in batches of so many."""
-        found: T = self._quiet(lambda: use(self.connection.sql(text_of(select)).to_arrow_reader(rows)))
+        found: T = self.quietly(lambda: use(self.connection.sql(text_of(select)).to_arrow_reader(rows)))
         return found
 
     def types(self, table: str) -> dict[str, str]:
         """The columns of a table and their types, without reading a row."""
         nothing = exp.select(exp.Star()).from_(exp.to_identifier(table, quoted=True)).limit(0)
-        rows = self._quiet(lambda: self.connection.sql(text_of(nothing)))
+        rows = self.quietly(lambda: self.connection.sql(text_of(nothing)))
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
     def keep(self, table: pyarrow.Table) -> str:
         """Make a table known to the engine until it is dropped; return its name."""
         name = next(self._names)
-        self._quiet(lambda: self.connection.register(name, table))
+        self.quietly(lambda: self.connection.register(name, table))
         return name
 
     def drop(self, name: str) -> None:
         """Forget a table that was kept."""
-        self._quiet(lambda: self.connection.unregister(name))
+        self.quietly(lambda: self.connection.unregister(name))
 
     @contextmanager
     def lent(self) -> Iterator[Callable[[pyarrow.Table], str]]:
@@ -89,7 +91,7 @@ class Session:
         def lend(table: pyarrow.Table) -> str:
             names.append(next(self._names))
             self._lent += 1
-            self._quiet(lambda: self.connection.register(names[-1], table))
+            self.quietly(lambda: self.connection.register(names[-1], table))
             return names[-1]
 
         with self.lock:
@@ -99,11 +101,20 @@ class Session:
                 for name in names:
                     self.connection.unregister(name)
 
-    def _quiet(self, act: Callable[[], Any]) -> Any:
-        """Act; an error of the engine becomes ours, raised where its own is no longer around."""
+    def quietly(self, act: Callable[[], Any]) -> Any:
+        """Act; an error of the engine or of a file becomes ours, raised where its own is no longer around.
+
+        The engine takes Ctrl-C for an error of its own. It is none: data has no part in it.
+        """
         with self.lock:
             try:
                 return act()
-            except (duckdb.Error, pyarrow.ArrowException):
-                pass
-        raise NoisetteError(FAILED)
+            except (duckdb.InterruptException, pyarrow.ArrowCancelled):
+                interrupted = True
+            except (duckdb.Error, pyarrow.ArrowException, OSError):
+                interrupted = False
+            except RuntimeError as fault:
+                if str(fault) != _INTERRUPTED:
+                    raise
+                interrupted = True
+        raise KeyboardInterrupt if interrupted else NoisetteError(FAILED)

@@ -30,9 +30,9 @@ from noisette.query.sources.grouping import coded, matched, numbered, told, unit
 from noisette.query.sources.keys import Key
 from noisette.query.sources.session import Session
 from noisette.query.stability import UNIT, shape_of
-from noisette.query.syntax import column, try_cast
+from noisette.query.syntax import column, hash_of, try_cast
 
-__all__ = ["Survivors", "alone", "hash_of", "survivors"]
+__all__ = ["Survivors", "alone", "survivors"]
 
 _Codes = NDArray[np.int64]
 
@@ -68,7 +68,7 @@ def survivors(
     made |= {new: hash_of(column(name)) for name, new in tell.items() if new not in made}
     with session.lent() as lend:
         names = [*made, UNIT]
-        rows = coded(unit_rows(request, keys, made, schema, stored), keys, names, lend)
+        rows = coded(unit_rows(request, keys, made, schema, stored, secret), keys, names, lend)
         if all(key.values is not None for key in keys):
             size, found = math.prod(key.size for key in keys), None
             rows = numbered(rows, keys, names)
@@ -163,11 +163,6 @@ def _mix(secret: bytes) -> np.uint64:
 
 
 # From the engine
-
-
-def hash_of(*values: exp.Expr) -> exp.Expr:
-    """The engine's 64-bit hash of values."""
-    return exp.Anonymous(this="hash", expressions=[value.copy() for value in values])
 
 
 def _groups(session: Session, rows: exp.Select, count: int) -> pyarrow.Table:

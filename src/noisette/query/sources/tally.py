@@ -9,7 +9,19 @@ from sqlglot import exp
 
 from noisette.query.compile import selected
 from noisette.query.measure import Exact, Measure
-from noisette.query.sources.grouping import Lend, Valued, cleaned, coded, cut, matched, measured, numbered, told, valued
+from noisette.query.sources.grouping import (
+    Lend,
+    Valued,
+    cleaned,
+    coded,
+    cut,
+    matched,
+    measured,
+    numbered,
+    told,
+    valued,
+    whole_numbers,
+)
 from noisette.query.sources.keys import Key
 from noisette.query.sources.session import Run
 from noisette.query.syntax import column, is_null
@@ -42,8 +54,8 @@ def tally_rows(
     places = [f"g{i}" for i in range(len(keys))]
 
     def groups() -> exp.Select:
-        grouped = coded(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns, lend)
-        return _cut(grouped, places, columns)
+        grouped = cleaned(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns)
+        return _cut(coded(grouped, keys, columns, lend), places, columns)
 
     found = run(groups)
     index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
@@ -51,7 +63,7 @@ def tally_rows(
     def places_of(groups: exp.Select, others: Sequence[str]) -> exp.Select:
         return matched(coded(groups, keys, others, lend), lend(index), {g: g for g in places}, {"code": "code"}, others)
 
-    made = dict(zip(plain, (_numbers(found.column(name)) for name in columns), strict=True))
+    made = dict(zip(plain, (whole_numbers(found.column(name)) for name in columns), strict=True))
     made |= {m: _histogram(run, rows, names, places_of, len(found), m, values) for m in measures if m not in made}
     return Exact(told(found, keys), tuple(made[m] for m in measures))
 
@@ -97,8 +109,10 @@ def _tally(
     if plain:
         aggregates = _aggregates(plain, values, kept=kept)
         found = run(lambda: _cut(numbers(_grouped(rows(), by, aggregates), columns), ["code"], columns))
-        at = _numbers(found.column("code"))
-        made = {m: _scattered(at, _numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)}
+        at = whole_numbers(found.column("code"))
+        made = {
+            m: _scattered(at, whole_numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)
+        }
     made |= {m: _histogram(run, rows, by, numbers, size, m, values) for m in measures if m.what == "histogram"}
     return tuple(made[m] for m in measures)
 
@@ -136,16 +150,14 @@ def _histogram(
         return numbers(_grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
 
     found = run(cells)
-    cell = np.clip(_numbers(found.column(name)) - m.low, 0, m.cells - 1)
-    at = _numbers(found.column("code")) * m.cells + cell
-    return _scattered(at, _numbers(found.column("n")), size * m.cells).reshape(size, m.cells)
-
-
-def _numbers(found: pyarrow.ChunkedArray) -> _Counts:
-    return np.asarray(found.to_numpy(), dtype=np.int64)
+    cell = np.clip(whole_numbers(found.column(name)) - m.low, 0, m.cells - 1)
+    at = whole_numbers(found.column("code")) * m.cells + cell
+    return _scattered(at, whole_numbers(found.column("n")), size * m.cells).reshape(size, m.cells)
 
 
 def _scattered(at: _Counts, numbers: _Counts, size: int) -> _Counts:
+    """The numbers at their places; no place is beyond the size or comes twice, and if one did nothing would be lost."""
     made = np.zeros(size, np.int64)
-    made[at] = numbers
+    if size:
+        np.add.at(made, np.clip(at, 0, size - 1), numbers)
     return made

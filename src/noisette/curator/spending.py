@@ -1,0 +1,30 @@
+"""Which spends a plan can be made for: refused here, before anything is planned, is what would only cost time."""
+
+from fractions import Fraction
+
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Approx, Promise
+
+__all__ = ["plannable"]
+
+_LEAST = Fraction(1, 10**9)  # the noise of less is beyond every count
+_LEAST_DELTA = Fraction(1, 10**300)  # floats end a little below
+_LONGEST = 1_400  # bits: more than 400 digits, which texts may have
+
+
+def plannable(spend: Promise) -> None:
+    """Refuse what is too little, or written too long; what is too much, `Pure`, `Approx` and `ZCDP` refuse.
+
+    >>> plannable(Approx("0.1", "1e-8"))
+    """
+    size = spend.rho if isinstance(spend, ZCDP) else spend.eps
+    delta = spend.delta0 if isinstance(spend, Approx) else Fraction(0)
+    if size <= 0:
+        raise InputError("Spend more than 0: an answer without any noise budget cannot be given.")
+    if size < (_LEAST**2 if isinstance(spend, ZCDP) else _LEAST):
+        least = "a rho of 1e-18" if isinstance(spend, ZCDP) else "an epsilon of 1e-9"
+        raise InputError(f"Spend at least {least}: for less, the noise would hide any answer.")
+    if 0 < delta < _LEAST_DELTA:
+        raise InputError("delta must be 0 or at least 1e-300: a usual one is '1e-6'.")
+    if any(part.bit_length() > _LONGEST for number in (size, delta) for part in number.as_integer_ratio()):
+        raise InputError("Write what to spend with at most 400 digits: 0.1 or '1/3'.")

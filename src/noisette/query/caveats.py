@@ -1,0 +1,220 @@
+"""What a question leaves out before any noise: sentences that explanations, answers, statements and records share.
+
+Error bars cover the noise. They do not cover rows that contribution bounding drops, values that are clamped to their
+declared bounds, or groups whose keys are not declared. Each sentence is read off the request that the engine computes
+(`Request.limits`, the declared kinds of the columns that it reads, its domains), so that it cannot say anything else.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+from noisette.mechanisms import Keep, Threshold
+from noisette.query.expression import Call, Expression, Name, Operation
+from noisette.query.kind import Kind
+from noisette.query.operations import declared, kind_of
+from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.prepare import Prepared, aggregates_in
+from noisette.query.requirements import moment
+from noisette.query.rules import case_parts
+from noisette.query.schema import Limits
+from noisette.query.stability import Shape
+from noisette.releases.figures import bound
+
+__all__ = ["NOISE", "Omission", "caveats", "clamped", "incomplete", "omissions", "retained", "said", "small_groups"]
+
+NOISE = "± covers the noise only"
+"""What error bars of added noise cover."""
+
+_RAISE, _WIDEN, _DECLARE = "raise the limits", "widen the bounds", "declare more keys"
+
+
+@dataclass(frozen=True)
+class Omission:
+    """A sentence about what is left out or clamped, and what the owner can do about it in the policy, if anything."""
+
+    sentence: str
+    cure: str = ""
+
+
+def caveats(prepared: Iterable[Prepared], covers: str = NOISE) -> tuple[str, ...]:
+    """The sentences that go with an answer to these queries; `covers` says what ± covers, or is empty without bars.
+
+    >>> said([Omission("At most 8 rows of each patient are used; further rows are left out.", _RAISE)], NOISE)[1]
+    '± covers the noise only, not what this leaves out; the owner can raise the limits in the policy.'
+    """
+    return said([part for one in prepared for part in omissions(one)], covers)
+
+
+def said(found: Iterable[Omission], covers: str) -> tuple[str, ...]:
+    """Each sentence once, and below them what ± does not cover and what would help; nothing if nothing is left out."""
+    parts = list(dict.fromkeys(found))
+    if not parts:
+        return ()
+    cures = list(dict.fromkeys(part.cure for part in parts if part.cure))
+    closing = [f"{covers}, {'nor' if ', not ' in covers else 'not'} what this leaves out"] if covers else []
+    closing += [f"the owner can {_listed(cures)} in the policy"] if cures else []
+    last = "; ".join(closing)
+    return (*(part.sentence for part in parts), *([f"{last[0].upper()}{last[1:]}."] if last else []))
+
+
+def omissions(prepared: Prepared) -> Iterator[Omission]:
+    """What one query leaves out: rows beyond the limits, values beyond bounds, values that are no declared keys."""
+    limits = prepared.request.limits
+    yield from retained(prepared.shape)
+    if limits is not None and not prepared.shape.retained:  # else joins retain no more than these
+        used = _limited(limits, str(prepared.shape.unit))
+        verb = "is" if used.startswith("1 row of") else "are"
+        yield Omission(f"At most {used} {verb} used; further rows are left out.", _RAISE)
+    yield from clamped(dict(prepared.read))
+    yield from _undeclared(prepared)
+
+
+# Contribution bounding
+
+
+def retained(shape: Shape) -> Iterator[Omission]:
+    """What joins retain of the rows of each unit.
+
+    >>> from noisette.query.stability import Retained
+    >>> [part.sentence for part in retained(Shape({}, "id", 30, retained=(Retained(("orders",), 30),)))]
+    ['At most 30 rows of each id in orders are joined; further rows are left out.']
+    """
+    for part in shape.retained:
+        rows, verb = _counted(part.rows, "row"), "is" if part.rows == 1 else "are"
+        used = f"used of the join of {_listed(list(part.tables))}" if part.joined else "joined"
+        place = "" if part.joined else f" in {_listed(list(part.tables))}"
+        sentence = f"At most {rows} of each {shape.unit}{place} {verb} {used}; further rows are left out."
+        yield Omission(sentence, "" if part.joined else _RAISE)
+
+
+def _limited(limits: Limits, unit: str) -> str:
+    """The limits of one unit in words, without those that follow from others.
+
+    >>> _limited(Limits(rows=8, rows_per_group=9), "patient"), _limited(Limits(groups=3, rows_per_group=1), "patient")
+    ('8 rows of each patient', '3 groups and 1 row per group of each patient')
+    """
+    rows, groups, each = limits.rows, limits.groups, limits.rows_per_group
+    parts = [] if rows is None else [_counted(rows, "row")]
+    if groups is not None and (rows is None or groups < rows):
+        parts.append(_counted(groups, "group"))
+    if each is not None and (rows is None or each < rows):
+        parts.append(f"{_counted(each, 'row')} per group")
+    return f"{_listed(parts)} of each {unit}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _listed(parts: list[str]) -> str:
+    """Words with commas and an "and".
+
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+# Clamping
+
+
+def clamped(read: Mapping[str, Kind]) -> Iterator[Omission]:
+    """The columns `table.column` that are read and have bounds: conditions and keys see clamped values as well."""
+    ends = {name: _ends(declared(kind)) for name, kind in read.items()}
+    parts = [f"{short} {end}" for name, short in _short(read).items() if (end := ends[name])]
+    if parts:
+        yield Omission(f"Values of {_listed(parts)} count as the nearer bound.", _WIDEN)
+
+
+def _short(names: Iterable[str]) -> dict[str, str]:
+    """Names of columns without their table, where no other table has one of that name."""
+    names = list(names)
+    alone = [name.rpartition(".")[2] for name in names]
+    return {name: short if alone.count(short) == 1 else name for name, short in zip(names, alone, strict=True)}
+
+
+def _ends(kind: Kind) -> str:
+    low, high = (None if end is None else _end(kind, end) for end in (kind.low, kind.high))
+    if low is not None and high is not None:
+        return f"beyond [{low}, {high}]"
+    return f"below {low}" if low is not None else f"above {high}" if high is not None else ""
+
+
+def _end(kind: Kind, end: Fraction) -> str:
+    return bound(end if kind.number else moment(end, kind.type))
+
+
+# Keys
+
+
+def small_groups(rule: Keep | Threshold, unit: str) -> Omission:
+    """Groups whose keys are not declared: which of them are released is decided by their noisy number of units."""
+    least = rule.least(0.5) if isinstance(rule, Keep) else rule.threshold
+    text = f"Groups of fewer than about {least:,} {unit}s are left out, because their keys are not declared."
+    return Omission(text, "declare the keys")
+
+
+def _undeclared(prepared: Prepared) -> Iterator[Omission]:
+    """Columns whose undeclared values are left out, because it is grouped or counted by them."""
+    for key, kind, domain in zip(prepared.query.keys, prepared.keys, prepared.request.domains, strict=True):
+        names = sorted(incomplete(key, kind, prepared)) if domain is not None else []
+        if names and isinstance(key, Name):
+            text = f"Rows whose {names[0]} is a value other than its {kind.count:,} declared keys are left out."
+            yield Omission(text, _DECLARE)
+        elif names:
+            yield Omission(f"Rows in no group of the declared keys of {_listed(names)} are left out.", _DECLARE)
+    for aggregate in aggregates_in(prepared.query):
+        if aggregate.function == "distinct" and aggregate.of is not None:
+            kind = kind_of(aggregate.of, prepared.shape.columns)
+            if names := sorted(incomplete(aggregate.of, kind, prepared)):
+                yield Omission(f"COUNT(DISTINCT ...) counts declared keys of {_listed(names)} alone.", _DECLARE)
+
+
+def incomplete(expression: Expression, kind: Kind, prepared: Prepared) -> set[str]:
+    """The columns of which the data may hold values that an expression's listed keys do not foresee."""
+    if kind.keys is None or kind.type == "boolean":
+        return set()
+    found = _columns(expression, prepared.query.source, dict(prepared.read))
+    return {name.rpartition(".")[2] for name in found}
+
+
+_OF_ITS_ARGUMENTS: tuple[Operation, ...] = (
+    "coalesce", "lower", "upper", "trim", "floor", "ceil", "abs", "negate",
+    "year", "quarter", "month", "day", "weekday", "hour",
+)  # fmt: skip
+
+
+def _columns(expression: Expression, source: Relation, read: Mapping[str, Kind]) -> Iterator[str]:
+    """The stored columns with declared keys whose values an expression passes on."""
+    match expression:
+        case Name(name):
+            yield from _origin(name, source, read)
+        case Call(operation, arguments):
+            parts = arguments if operation in _OF_ITS_ARGUMENTS else ()
+            for part in case_parts(arguments)[1] if operation == "case" else parts:
+                yield from _columns(part, source, read)
+
+
+def _origin(name: str, source: Relation, read: Mapping[str, Kind]) -> Iterator[str]:
+    """The stored columns behind a column of a relation."""
+    match source:
+        case Scan(table, alias):
+            stored = f"{table}.{name.removeprefix(f'{alias}.')}"
+            if name.startswith(f"{alias}.") and stored in read and read[stored].keys is not None:
+                yield stored
+        case Where(inner):
+            yield from _origin(name, inner, read)
+        case Join(left, right):
+            yield from _origin(name, left, read)
+            yield from _origin(name, right, read)
+        case Select(inner, columns):
+            if name in dict(columns):
+                yield from _columns(dict(columns)[name], inner, read)
+        case PerUnit(inner, keys, aggregates):
+            of = {**{n: a.of for n, a in aggregates if a.function == "quantile"}, **dict(keys)}.get(name)
+            if of is not None:
+                yield from _columns(of, inner, read)
+        case _:
+            assert_never(source)

@@ -1,0 +1,234 @@
+"""What candidate limits would leave out: rows, groups or values, for all candidates in one release.
+
+`per_unit` and `value_cells` say what is counted and how far one unit can move it; noise is added once, and all numbers
+are weighted sums of the same noisy ones, so more candidates cost more error but nothing more in privacy.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import NormalDist
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+
+from noisette.errors import InputError
+from noisette.exact.number import whole
+from noisette.exact.random import SYSTEM, Random
+from noisette.mechanisms import Gaussian, Geometric, calibrate
+from noisette.privacy import Approx, Neighbours, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.canonical import canonical_text
+from noisette.query.caveats import NOISE, Omission
+from noisette.query.design import recorded
+from noisette.query.estimate import Estimate, Noise
+from noisette.query.expected import SIZES, Expected
+from noisette.query.frame import Frame
+from noisette.query.plan import Scan, Where
+from noisette.query.question import declared
+from noisette.query.schema import Schema
+from noisette.query.sources.source import Source
+from noisette.questions.per_unit import UnitCells, groups_of_units, rows_of_units
+from noisette.questions.scored import rows_of
+from noisette.questions.told import ByOne
+from noisette.questions.value_cells import ValueCells, values_between
+from noisette.releases import Column
+
+__all__ = ["LeftOut"]
+
+Cells: TypeAlias = UnitCells | ValueCells
+Floats: TypeAlias = NDArray[np.float64]
+
+_LARGEST, _MANY, _HUGE = 2**20, 64, 2.0**62
+_ASK = (
+    'Name candidates of one sort: rows=[1, 2, 4, 8], groups=[1, 2, 4] with by="ward", or a column and bounds=[(0, 9)].'
+)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """How much candidate limits would leave out: on `rows` of a unit, on `groups` `by` keys, or `bounds` of a `column`.
+
+    Each candidate has a row of the answer, with error bars: the `units` that have more, how much of theirs would be
+    `left_out`, and which `share` of all that is; of bounds, how many values lie `below` and `above` them. What units
+    have beyond the largest candidate is unknown, so `left_out` is a lower bound then.
+
+    >>> LeftOut(rows=[1, 2, 4, 8])
+    LeftOut(column=None, rows=(1, 2, 4, 8), groups=None, by=(), bounds=None, of=None)
+    """
+
+    column: str | None = None
+    rows: Sequence[int] | None = None
+    groups: Sequence[int] | None = None
+    by: str | Sequence[str] = ()
+    bounds: Sequence[tuple[Any, Any]] | None = None
+    of: Frame | None = None
+
+    def __post_init__(self) -> None:
+        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        given = {name: getattr(self, name) for name in ("rows", "groups", "bounds") if getattr(self, name) is not None}
+        if len(given) != 1 or bool(by) != ("groups" in given) or (self.column is None) == ("bounds" in given):
+            raise InputError(_ASK)
+        [(name, candidates)] = given.items()
+        object.__setattr__(self, name, _read(name, candidates))
+        object.__setattr__(self, "by", by)
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "LeftOutOffer":
+        """Count what is between the candidates, with noise."""
+        rows = rows_of(self.of, self.column or next(iter(self.by), ""), schema)
+        cells = self._cells(rows, schema)
+        reach = cells.reach(neighbours)
+        return LeftOutOffer(cells.prepared, _noise(spend, reach), reach, level, cells)
+
+    def _cells(self, rows: Frame, schema: Schema) -> Cells:
+        _one_table(rows)
+        if self.bounds is not None:
+            return values_between(rows.relation, self.column or "", self.bounds, schema)
+        if self.rows is not None:
+            return UnitCells("rows", tuple(self.rows), rows_of_units(rows.relation, self.rows, schema))
+        keys, limits = rows.group_by(*self.by).count().query.keys, tuple(self.groups or ())
+        return UnitCells("groups", limits, groups_of_units(rows.relation, keys, limits, schema))
+
+
+def _read(name: str, given: Any) -> tuple[Any, ...]:
+    """Candidates, checked as far as no column is needed for it."""
+    if isinstance(given, str) or not isinstance(given, Sequence) or not 0 < len(given) <= _MANY:
+        raise InputError(f"{name} must be a list of 1 to {_MANY} candidates.")
+    if name == "bounds":
+        if any(isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 2 for each in given):
+            raise InputError("Each of bounds must be two values, the lower one first: bounds=[(0, 100), (0, 1000)].")
+        return tuple((low, high) for low, high in given)
+    limits = tuple(whole(limit, f"each of {name}") for limit in given)
+    if any(a >= b for a, b in pairwise(limits)) or limits[-1] > _LARGEST:
+        raise InputError(f"{name} must ascend, up to {_LARGEST:,} at most: {name}=[1, 2, 4, 8].")
+    return limits
+
+
+def _one_table(rows: Frame) -> None:
+    relation = rows.relation
+    while isinstance(relation, Where):
+        relation = relation.source
+    if not isinstance(relation, Scan) or rows.keys is not None:
+        raise InputError('Limits belong to one table: ask of=curator.table("visits"), or where(...) of it.')
+
+
+def _noise(spend: Promise, reach: Sensitivity) -> Geometric | Gaussian:
+    """Laplace or Gaussian noise, whichever errs less."""
+    laplace = calibrate(Geometric, spend, sensitivity=reach)
+    if isinstance(spend, Pure) or (isinstance(spend, Approx) and not spend.delta0):
+        return laplace
+    gaussian = calibrate(Gaussian, spend, sensitivity=reach)
+    return gaussian if gaussian.variance() < laplace.variance() else laplace
+
+
+@dataclass(frozen=True)
+class LeftOutOffer(ByOne):
+    """Noisy numbers of cells: what is told of each candidate is added up of them, and another level is free."""
+
+    cells: Cells
+
+    @property
+    def text(self) -> str:
+        """What is measured; how candidates pair up is not."""
+        asked = canonical_text(self.prepared.query)
+        return json.dumps({"question": "left out", "asked": asked, "declared": declared([self.prepared])})
+
+    @property
+    def parts(self) -> list[dict[str, Any]]:
+        """The mechanism with what it is applied to."""
+        return [recorded(self.mechanism, self.cells.measure, self.reach)]
+
+    @property
+    def covers(self) -> str:
+        """Error bars are of the noise."""
+        return NOISE
+
+    @property
+    def omitted(self) -> Sequence[Omission]:
+        """Units beyond the largest candidate count as one row, or one group, more than it."""
+        unseen = "What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds."
+        return [Omission(unseen)] if isinstance(self.cells, UnitCells) else []
+
+    @property
+    def why(self) -> str:
+        """Why one release."""
+        return "All is counted once, between two of the candidates: every number is a sum of the same noisy counts."
+
+    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+        """The widest error bar of each column, which is that of the first candidate."""
+        weights = self.cells.weights
+        shown = [name for name in weights if name != "retained"]
+        kind = "Gaussian" if isinstance(self.mechanism, Gaussian) else "Laplace"
+        noise = f"{kind} noise on {weights['retained'].shape[1]} numbers"
+        steps = float(self.reach.l1 * self.cells.measure.grid)
+        what = "values" if isinstance(self.cells, ValueCells) else "units"
+        widths = {name: self._estimate(weights[name], 0.0).half_width(self._noises(self.level)) for name in shown}
+        return [
+            tuple(
+                Expected(
+                    name, noise, f"{what}: {steps:.6g}", float(widths[name].max()), {}, None, self._notes(widths[name])
+                )
+                for name in shown
+            )
+        ]
+
+    def _notes(self, widths: Floats) -> str:
+        several = isinstance(self.cells, UnitCells) and len(widths) > 1
+        least = f"its error bar is narrowest, ± {widths[-1]:,.3g}, at the last candidate"
+        return "; ".join([*([least] if several else []), *self.cells.notes])
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+        """Count, and add noise."""
+        exact = source.compute(self.prepared.request, self.cells.read_as(schema), secret)
+        noisy = np.asarray(self.mechanism(self.cells.numbers(exact), rng))
+        return pyarrow.table({"noisy": pyarrow.array(noisy.astype(float))})
+
+    def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
+        """A row for each candidate; nothing can be below 0, and a share not above 1."""
+        noisy, weights = drawn.column("noisy").to_numpy(), self.cells.weights
+        labels = [Column(name, pyarrow.array(values)) for name, values in self.cells.labels.items()]
+        shown = [self._column(name, weight, noisy) for name, weight in weights.items() if name != "retained"]
+        lost = np.sum([weights[name] for name in self.cells.lost], axis=0)
+        return [(*labels, *shown, self._share(lost, weights["retained"], noisy))]
+
+    def _column(self, name: str, weight: Floats, noisy: Floats) -> Column:
+        value, low, high = self._ends(weight, noisy, self.level)
+        whole = np.minimum(np.rint(value), _HUGE)
+        return Column(name, pyarrow.array(whole.astype(np.int64)), np.minimum(low, whole), np.maximum(high, whole))
+
+    def _share(self, lost: Floats, retained: Floats, noisy: Floats) -> Column:
+        """lost / (lost + retained), between its values at the ends of both, each of which misses half as often."""
+        a, b = (self._ends(weight, noisy, (1 + self.level) / 2) for weight in (lost, retained))
+        value, low, high = (_part(x, y) for x, y in ((a[0], b[0]), (a[1], b[2]), (a[2], b[1])))
+        return Column("share", pyarrow.array(value), low, high)
+
+    def _ends(self, weight: Floats, noisy: Floats, level: float) -> tuple[Floats, Floats, Floats]:
+        """Weighted sums with the ends of their error bars, none below 0."""
+        estimate = self._estimate(weight, weight @ noisy)
+        low, high = estimate.interval(self._noises(level))
+        return np.maximum(estimate.value, 0), np.maximum(low, 0), np.maximum(high, 0)
+
+    def _estimate(self, weight: Floats, value: Any) -> Estimate:
+        slopes = {i: weight[:, i] for i in range(weight.shape[1]) if weight[:, i].any()}
+        return Estimate(np.zeros(len(weight)) + value, slopes)
+
+    def _noises(self, level: float) -> dict[int, Noise]:
+        spread, half = math.sqrt(self.mechanism.variance()), self.mechanism.interval(level)
+        one = Noise(
+            spread, float(half), NormalDist().inv_cdf((1 + level) / 2), whole=isinstance(self.mechanism, Geometric)
+        )
+        return dict.fromkeys(range(self.cells.weights["retained"].shape[1]), one)
+
+
+def _part(lost: Floats, retained: Floats) -> Floats:
+    """lost / (lost + retained), in between where both are 0.
+
+    >>> _part(np.array([1.0, 0.0]), np.array([3.0, 0.0])).tolist()
+    [0.25, 0.0]
+    """
+    whole = lost + retained
+    return np.asarray(np.divide(lost, whole, out=np.zeros_like(whole), where=whole > 0))

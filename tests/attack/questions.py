@@ -1,0 +1,270 @@
+"""Random questions about the tables of `tables`, through every front end: SQL, frames, and each question there is.
+
+A question is a text that can be printed and asked again: SQL, or Python with `nz` and `t`, which gives a table. Those
+of `noisette.questions` are found by their names; `PYTHON` says how each is written, and a test misses none of them.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import noisette as nz
+from noisette.curator.buying import Bounds
+from noisette.query.plan import Query
+
+SPENDS = [nz.Approx(1, "1e-6"), nz.Pure(1), nz.ZCDP("1/4"), nz.Approx("1/1000", "1e-9")]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and what is spent on it; of SQL its parts are known, so that it can be made smaller."""
+
+    python: str = ""
+    source: str = "v"
+    where: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    aggregates: tuple[str, ...] = ()
+    spend: Any = SPENDS[0]
+
+    def __str__(self) -> str:
+        return self.python or self.sql
+
+    @property
+    def sql(self) -> str:
+        """The text of a SELECT."""
+        outputs = ", ".join((*self.keys, *(f"{a} AS a{i}" for i, a in enumerate(self.aggregates))))
+        where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
+        by = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        return f"SELECT {outputs} FROM {self.source}{where}{by}"
+
+    def built(self, curator: Any) -> Any:
+        """What `curator.ask` takes."""
+        return (
+            eval(self.python, {"nz": nz, "t": curator.table, "bounds": _bounds(curator)}) if self.python else self.sql
+        )
+
+    def smaller(self) -> Iterator["Question"]:
+        """The same with one part less."""
+        for name in ("where", "keys", "aggregates"):
+            parts = getattr(self, name)
+            for i in range(len(parts)):
+                less = replace(self, **{name: parts[:i] + parts[i + 1 :]})
+                if less.aggregates or less.keys:
+                    yield less
+
+
+def _bounds(curator: Any) -> Callable[[str, str], Bounds]:
+    """What is asked for where an analyst buys bounds."""
+    return lambda table, column: Bounds(curator.schema[table], curator.schema[table].column(column))
+
+
+def random_question(rng: random.Random) -> Question:
+    """SQL more often than not; otherwise a frame or one of `noisette.questions`."""
+    spend = rng.choice(SPENDS) if rng.random() < 0.3 else SPENDS[0]
+    if rng.random() < 0.65:
+        return replace(_sql(rng), spend=spend)
+    name = rng.choice(sorted(PYTHON))
+    if name == "bounds" and rng.random() < 0.8:  # which takes long, by its thousands of cells
+        name = "frame"
+    return Question(python=PYTHON[name](rng), spend=spend)
+
+
+# SQL
+
+JOINS = {
+    "v": "",
+    "v JOIN p ON v.k = p.j": "p",
+    "v JOIN p ON v.x = p.j": "p",
+    "v JOIN p ON v.u = p.j": "p",
+    "v JOIN p ON v.u = p.j AND v.k = p.j": "p",
+    "v LEFT JOIN p ON v.k = p.j": "p",
+    "p JOIN v ON p.j = v.u": "p",
+    "v JOIN q ON v.g = q.g": "q",
+    "v LEFT JOIN q ON v.g = q.g": "q",
+    "v JOIN l ON v.u = l.u": "l",
+    "v JOIN l ON v.u = l.u AND v.k = l.k": "l",
+    "v LEFT JOIN l ON v.u = l.u": "l",
+    "v JOIN v AS w ON v.u = w.u": "w",
+    "v JOIN v AS w ON v.u = w.u AND v.g = w.g": "w",
+    "v JOIN v AS w ON v.u = w.u JOIN l ON v.u = l.u": "w",
+    "v JOIN l ON v.u = l.u JOIN p ON l.k = p.j": "l",
+    "(SELECT u, COUNT(*) AS k, MAX(k) AS x, SUM(x) AS y FROM v GROUP BY u) AS v": "s",
+    "(SELECT u, g, COUNT(*) AS k, AVG(x) AS x FROM v GROUP BY u, g) AS v": "s",
+    "(SELECT u, COUNT(*) AS k, MIN(y) AS x FROM l GROUP BY u) AS v": "s",
+    "l AS v": "l",
+}
+"""Relations, and which other table has more columns there."""
+
+NAMES = {"": [], "p": ["p.f"], "q": ["q.f"], "l": ["l.k"], "w": ["w.k", "w.x"], "s": []}
+CONDITIONS = [
+    "{k} = 1",
+    "{k} BETWEEN 0 AND 2",
+    "{k} > 0",
+    "{k} IS NULL",
+    "NOT {k} = 2",
+    "{x} > 0.5",
+    "{x} <= 2",
+    "{x} IS NOT NULL",
+    "v.g = 'a'",
+    "v.g <> 'a'",
+    "v.g LIKE 'a%'",
+    "v.g IN ('a', 'B')",
+    "LOWER(v.g) = 'a'",
+    "v.b",
+    "v.b IS NOT NULL",
+    "v.d >= DATE '2020-01-02'",
+    "v.d IS NULL",
+    "({k} = 1 OR {x} > 1)",
+    "CASE WHEN v.g = 'a' THEN {k} = 1 ELSE {x} > 0 END",
+    f"v.u = {2**60}",
+    "v.u <> 'a'",
+    f"{{k}} = {2**60}",
+    "YEAR(v.d) = 2020",
+]
+KEYS = [
+    "v.g",
+    "{k}",
+    "v.b",
+    "LOWER(v.g)",
+    "UPPER(v.g)",
+    "YEAR(v.d)",
+    "v.d",
+    "{x}",
+    "{x} > 1",
+    "FLOOR({k} / 2)",
+    "CASE WHEN {x} > 1 THEN 'a' WHEN v.g = 'b' THEN v.g ELSE 'z' END",
+    "LEAST(GREATEST({k}, 0), 2)",
+    "{n}",
+    "{n} + {k}",
+]
+AGGREGATES = [
+    "COUNT(*)",
+    "COUNT(*)",
+    "COUNT({x})",
+    "COUNT(DISTINCT v.u)",
+    "COUNT(DISTINCT v.g)",
+    "COUNT(DISTINCT {k})",
+    "SUM({k})",
+    "SUM({x})",
+    "AVG({x})",
+    "AVG({k})",
+    "STDDEV({x})",
+    "VARIANCE({k})",
+    "MEDIAN({k})",
+    "MIN({x})",
+    "MAX({k})",
+    "SUM(LEAST(GREATEST({x}, 0), 2))",
+    "SUM(LEAST(GREATEST({k}, -1), 2))",
+    "SUM(CASE WHEN v.g = 'a' THEN {k} ELSE 1 END)",
+    "SUM(CASE WHEN {x} > 1 THEN 1 ELSE 0 END)",
+    "COUNT(CASE WHEN v.b THEN 1 END)",
+    "SUM({k} * {k} - {k})",
+    "SUM({n})",
+    "SUM(ABS({k}) + 1)",
+    "COUNT(DISTINCT {x})",
+]
+
+
+def _sql(rng: random.Random) -> Question:
+    source = "v" if rng.random() < 0.4 else rng.choice(list(JOINS))
+    others = NAMES[JOINS[source]]
+
+    def some(texts: list[str], most: int) -> tuple[str, ...]:
+        found = []
+        for text in rng.sample(texts, rng.choice([0, *range(most + 1)])):
+            other = rng.choice(others) if others else "v.k"
+            names = {"k": rng.choice(["v.k", "v.k", other]), "x": "v.x" if rng.random() < 0.8 else other, "n": other}
+            found.append(text.format(**names))
+        return tuple(dict.fromkeys(found))
+
+    aggregates = some(AGGREGATES, 3) or ("COUNT(*)",)
+    return Question(source=source, where=some(CONDITIONS, 2), keys=some(KEYS, 2), aggregates=aggregates)
+
+
+# Python: frames, and every question by its name
+
+
+def _rows(rng: random.Random) -> str:
+    return rng.choice(
+        [
+            't("v")',
+            't("v")',
+            't("v").where("k > 0")',
+            """t("v").where("g = 'a' OR x > 1")""",
+            't("v").join(t("l"), on="u")',
+            't("v").join(t("p"), on={"k": "j"})',
+            't("v").join(t("p"), on={"u": "j"})',
+            't("v").join(t("q"), on="g", how="left")',
+        ]
+    )
+
+
+def _whole(rng: random.Random) -> str:
+    return rng.choice(
+        ["LEAST(GREATEST(k, 0), 3)", "k", "LEAST(GREATEST(x, 0), 2)", "x", "CASE WHEN b THEN 1 ELSE 2 END"]
+    )
+
+
+def _framed(rng: random.Random) -> str:
+    by = rng.choice(['.group_by("g")', '.group_by("b", n="LOWER(g)")', "", '.group_by(y="YEAR(d)")'])
+    of = rng.choice(["count()", 'sum("LEAST(GREATEST(k, 0), 2)")', 'mean("LEAST(GREATEST(x, 0), 2)")', 'median("k")'])
+    return f"{_rows(rng)}{by}.{of}"
+
+
+def _choose(rng: random.Random) -> str:
+    score = rng.choice(["COUNT(*)", "SUM(LEAST(GREATEST(v.k, 0), 2))", "SUM(LEAST(GREATEST(v.x, -1), 1))"])
+    source = rng.choice(["v", "v JOIN l ON v.u = l.u", "v JOIN p ON v.k = p.j"])
+    lead = rng.random() < 0.3
+    return f"nz.Choose([0, 1, 2], score=lambda c: f'SELECT {score} FROM {source} WHERE v.k = {{c}}', lead={lead})"
+
+
+def _best(rng: random.Random) -> str:
+    score = rng.choice(["COUNT(*)", "SUM(LEAST(GREATEST(k, 0), 2))"])
+    return f"nz.Best({{str(c): f'SELECT {score} AS n FROM v WHERE k = {{c}}' for c in (0, 1)}}, by='n', runs=2)"
+
+
+def _above(rng: random.Random) -> str:
+    of, most = rng.choice(["counts", "numbers"]), rng.choice([1, 2, 3, 4, 8])
+    return f"nz.Above({rng.choice([0, 2])}, sensitivity={most}, of='{of}')"
+
+
+PYTHON: dict[str, Callable[[random.Random], str]] = {
+    "frame": _framed,
+    "bounds": lambda rng: f"bounds('{rng.choice(['v', 'l'])}', '{rng.choice(['k', 'x', 'd', 'y'])}')",
+    "Above": _above,
+    "Apply": lambda rng: f"nz.Apply(lambda rows: 0.5, blocks=2, bounds=(0, 1), of={_rows(rng)})",
+    "Best": _best,
+    "Centre": lambda rng: f'nz.Centre("{rng.choice(["k", "x", "d"])}", of={_rows(rng)}{rng.choice(["", ", width=4"])})',
+    "Choose": _choose,
+    "LeftOut": lambda rng: (
+        "nz.LeftOut("
+        + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])
+        + f", of={_rows(rng)})"
+    ),
+    "Mode": lambda rng: f'nz.Mode("{rng.choice(["g", "k", "b", "d", "LOWER(g)"])}", of={_rows(rng)})',
+    "Nearest": lambda rng: (
+        'nz.Nearest("LEAST(GREATEST(k, 0), 3)", "LEAST(GREATEST(FLOOR(x), 0), 3)", place=(1, 1), '
+        f'k=2, tell="{rng.choice(["distance", "place"])}", of={_rows(rng)})'
+    ),
+    "OrderStatistic": lambda rng: (
+        f'nz.OrderStatistic("{_whole(rng)}", of={_rows(rng)}, by="{rng.choice(["smooth", "inverse"])}")'
+    ),
+    "Spread": lambda rng: f'nz.Spread("{rng.choice(["k", "x", "d"])}", of={_rows(rng)})',
+    "Top": lambda rng: f'nz.Top("{rng.choice(["g", "k", "LOWER(g)"])}", 2, of={_rows(rng)})',
+    "Triangles": lambda rng: (
+        f'nz.Triangles("LEAST(GREATEST(k, 0), 3)", "LEAST(GREATEST(FLOOR(x), 0), 3)", of={_rows(rng)})'
+    ),
+    "TrimmedMean": lambda rng: f'nz.TrimmedMean("{_whole(rng)}", trim=1, of={_rows(rng)})',
+}
+"""How each question is written, by the name it has in `noisette.questions`; and what can be asked besides these."""
+
+
+def streamed(curator: Any) -> list[Query]:
+    """Questions of a stream: what `Above` compares with its threshold."""
+    texts = [
+        "SELECT COUNT(*) FROM v",
+        "SELECT COUNT(DISTINCT u) FROM v WHERE k > 0",
+        "SELECT SUM(LEAST(GREATEST(k, -1), 2)) FROM v",
+    ]
+    return [curator._query(text) for text in texts]
