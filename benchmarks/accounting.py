@@ -118,7 +118,7 @@ def ours(releases: Sequence[Release]) -> float:
         parts = {Subsampled(Normal(Fraction(1, r.noise)), Fraction(RATE)): r.count for r in releases}
         return composed_epsilon(parts, float(DELTA))
     laws = {"Laplace": nz.Laplace, "Gaussian": nz.Gaussian}
-    return reduce(add, (laws[r.law](r.noise).guarantee(1) * r.count for r in releases)).epsilon(DELTA)
+    return reduce(add, (laws[r.law](r.noise).guarantee(1) * r.count for r in releases)).epsilon_at(DELTA)
 
 
 def installed() -> tuple[list[Accountant], dict[str, str]]:

@@ -39,7 +39,7 @@ def analytic_sigma(i: dict[str, Any]) -> float:
 
 def kfold_gaussian(i: dict[str, Any]) -> float:
     k = nz.sensitivity.Sensitivity(i["k"], i["k"], 1, i["k"], neighbours=nz.Neighbours.ADD_REMOVE)
-    return nz.Gaussian(i["sigma"]).epsilon(i["delta"], k)
+    return nz.Gaussian(i["sigma"]).epsilon_at(i["delta"], k)
 
 
 def truncated(i: dict[str, Any]) -> dict[str, float]:
@@ -54,12 +54,12 @@ def clamped_bias(i: dict[str, Any]) -> float:
 
 
 def zcdp(i: dict[str, Any]) -> dict[str, float]:
-    return {"canonne2020_optimised": nz.ZCDP(i["rho"]).epsilon(i["delta"])}
+    return {"canonne2020_optimised": nz.ZCDP(i["rho"]).epsilon_at(i["delta"])}
 
 
 def group(i: dict[str, Any]) -> dict[str, float]:
     together = nz.Approx(i["epsilon"], i["delta"]).group(i["k"])
-    return {"epsilon": float(together.eps), "delta": float(together.delta0)}
+    return {"epsilon": float(together.epsilon), "delta": float(together.delta)}
 
 
 def grr(i: dict[str, Any]) -> float:
@@ -86,7 +86,7 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     r"continuous_gaussian_delta_.*": lambda i: gaussian_delta(
         1 / Fraction(math.isqrt(int(i["sigma_squared"]))), number(i["epsilon"])
     ),
-    r"discrete_gaussian_delta_.*": lambda i: nz.Gaussian(math.isqrt(int(i["sigma_squared"])), grid=1).delta(
+    r"discrete_gaussian_delta_.*": lambda i: nz.Gaussian(math.isqrt(int(i["sigma_squared"])), grid=1).delta_at(
         i["epsilon"]
     ),
     r"discrete_gaussian_variance_.*": lambda i: DiscreteGaussian(i["sigma_squared"]).variance(),
@@ -103,18 +103,18 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     r"randomized_response_p_.*": lambda i: nz.RandomizedResponse(i["epsilon"]).keep,
     r"grr_var_.*": grr,
     r"zcdp_to_dp_.*": zcdp,
-    r"kov_optimal_eps_.*": lambda i: (nz.Approx(i["eps0"], i["delta0"]) * i["k"]).epsilon(i["delta_total"]),
-    r"kov_delta_at_eps0_.*": lambda i: (nz.Pure(i["eps0"]) * i["k"]).delta(i["eps_total"]),
-    r"kov_delta_k2_.*": lambda i: (nz.Pure(math.log(2)) * i["k"]).delta(0),
+    r"kov_optimal_eps_.*": lambda i: (nz.Approx(i["eps0"], i["delta0"]) * i["k"]).epsilon_at(i["delta_total"]),
+    r"kov_delta_at_eps0_.*": lambda i: (nz.Pure(i["eps0"]) * i["k"]).delta_at(i["eps_total"]),
+    r"kov_delta_k2_.*": lambda i: (nz.Pure(math.log(2)) * i["k"]).delta_at(0),
     r"kfold_laplace_eps_.*": lambda i: bracketed(
-        (nz.Laplace(i["scale"]).guarantee(i["l1_sensitivity"]) * i["k"]).epsilon(i["delta"])
+        (nz.Laplace(i["scale"]).guarantee(i["l1_sensitivity"]) * i["k"]).epsilon_at(i["delta"])
     ),
     r"poisson_subsampled_gaussian_eps_.*": subsampled,
     r"subsampled_gaussian_1step_.*": lambda i: {"max": composed_delta({sampled(i["sigma"], i["q"]): 1}, 1.0)},
     r"zcdp_of_pure_dp": lambda i: float((nz.Pure(i["epsilon"]) + nz.ZCDP(0)).rho),
     r"group_privacy_approx": group,
     r"float_ledger_trap_.*": lambda i: {
-        "exact_remaining": float(number(i["budget"]) - sum((nz.Pure(c).eps for c in i["charges"]), Fraction(0)))
+        "exact_remaining": float(number(i["budget"]) - sum((nz.Pure(c).epsilon for c in i["charges"]), Fraction(0)))
     },
 }
 

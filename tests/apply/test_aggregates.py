@@ -58,14 +58,14 @@ def test_the_promise_is_kept_and_used(make, spend, count, neighbours, each):
     assert made.guarantee <= type(spend)(*_numbers_of(spend, 1), neighbours=neighbours)
     plain = make is winsorized and isinstance(spend, nz.Approx)  # its quantiles and noise are added up plainly
     if plain:
-        assert made.guarantee.eps > Fraction(9, 10) * spend.eps
+        assert made.guarantee.epsilon > Fraction(9, 10) * spend.epsilon
     used = Fraction(3, 4) if plain else Fraction(9, 10)
     assert not made.guarantee <= type(spend)(*_numbers_of(spend, used), neighbours=neighbours)
 
 
 def _numbers_of(spend, factor):
-    first = spend.rho if isinstance(spend, nz.ZCDP) else spend.eps
-    return [first * factor, *([spend.delta0] if isinstance(spend, nz.Approx) else [])]
+    first = spend.rho if isinstance(spend, nz.ZCDP) else spend.epsilon
+    return [first * factor, *([spend.delta] if isinstance(spend, nz.Approx) else [])]
 
 
 def loss(made, before, after):
@@ -157,9 +157,9 @@ def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):
         pair for pair in itertools.product(worlds, repeat=2) if (Counter(pair[0]) - Counter(pair[1])).total() <= each
     ]
     for one in ranked(made):
-        stated = float(one.guarantee(made.terms.reach).eps)
+        stated = float(one.guarantee(made.terms.reach).epsilon)
         assert stated * 0.8 < lost(one, worlds, near) <= stated + 1e-9  # a public grid of empty cells costs the rest
-    stated = float(ranked(made)[0].guarantee(made.terms.reach).eps)
+    stated = float(ranked(made)[0].guarantee(made.terms.reach).epsilon)
     assert (lost(ranked(twin)[0], worlds, near) > stated) == (each > 1)
 
 

@@ -43,8 +43,10 @@ def test_gaussian_answers_within_an_approximate_budget():
     ask = Answerer(Gaussian(10, grid=1), Approx(1, "1e-6"))
     count = answers(ask)
     assert ask.spent == ZCDP("1/200") * count
-    assert (ask.price * count).epsilon("1e-6") <= 1 < (ask.price * (count + 1)).epsilon("1e-6")
-    assert (ZCDP("1/200") * count).epsilon("1e-6") > 1, "the discrete Gaussian's own curve holds more than zCDP tells"
+    assert (ask.price * count).epsilon_at("1e-6") <= 1 < (ask.price * (count + 1)).epsilon_at("1e-6")
+    assert (ZCDP("1/200") * count).epsilon_at("1e-6") > 1, (
+        "the discrete Gaussian's own curve holds more than zCDP tells"
+    )
 
 
 def test_charges_before_it_draws():

@@ -53,7 +53,7 @@ def test_both_curves():
     for t, sd, basic, least in rows:
         assert sd == pytest.approx(math.sqrt(2) * 1000 / math.sqrt(t), rel=1e-6)
         assert basic == pytest.approx(t / 1000)
-        assert least == pytest.approx((Pure("1/1000") * t).epsilon("1e-6"), rel=1e-6)
+        assert least == pytest.approx((Pure("1/1000") * t).epsilon_at("1e-6"), rel=1e-6)
     assert rows[2][3] < rows[2][2] / 10
 
 
@@ -61,7 +61,7 @@ def test_gaussian_noise_has_no_pure_cost():
     forecast = averaging_forecast(Gaussian(10, grid=1), (20,))
     [(_, _, basic, least)] = forecast.rows
     assert basic == math.inf
-    assert 1.9945 < least < ZCDP("1/10").epsilon("1e-6")
+    assert 1.9945 < least < ZCDP("1/10").epsilon_at("1e-6")
     assert "none" in str(forecast)
 
 

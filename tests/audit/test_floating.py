@@ -50,14 +50,14 @@ def test_noise_on_a_grid_does_not(m):
     bound = floating_point_epsilon(
         m, 0.0, 1.0, runs=20_000, delta=0.001, confidence=SURE, batch=lambda x, count: m(np.full(count, x))
     )
-    assert bound <= m.guarantee(1).epsilon("0.001")
+    assert bound <= m.guarantee(1).epsilon_at("0.001")
 
 
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 @pytest.mark.slow
 def test_noise_of_a_norm_does_not(norm):
     m = KNorm(norm, 1, dimension=2)
-    assert floating_point_epsilon(m, [0, 0], [1 / 8, 0], runs=1000, confidence=SURE) <= m.guarantee("1/8").eps
+    assert floating_point_epsilon(m, [0, 0], [1 / 8, 0], runs=1000, confidence=SURE) <= m.guarantee("1/8").epsilon
 
 
 @pytest.mark.parametrize(("x", "x_prime"), [(5.0, 6.0), (0.0, 1.0), (4.25, 5.25)])
@@ -76,7 +76,7 @@ def test_an_attacker_who_knows_the_sampler_convicts_within_a_binade():
     honest = floating_point_epsilon(
         m, 5.0, 6.0, view=view, runs=3000, confidence=SURE, batch=lambda x, count: m(np.full(count, x))
     )
-    assert honest <= m.guarantee(1).epsilon(0)
+    assert honest <= m.guarantee(1).epsilon_at(0)
 
 
 @pytest.mark.parametrize(

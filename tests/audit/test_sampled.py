@@ -37,10 +37,10 @@ def test_half_the_noise_is_convicted():
 def test_gaussian_noise_needs_delta():
     m = Gaussian(2)
     bound = epsilon_lower_bound(m, 0.0, 2.0, runs=400_000, delta=0.01, confidence=SURE, batch=in_arrays(m))
-    assert 0.5 < bound <= m.epsilon("0.01", 2)
+    assert 0.5 < bound <= m.epsilon_at("0.01", 2)
     small = Gaussian("1/4")
     bound = epsilon_lower_bound(small, 0.0, 2.0, runs=400_000, delta=0.01, confidence=SURE, batch=in_arrays(small))
-    assert bound > m.epsilon("0.01", 2)
+    assert bound > m.epsilon_at("0.01", 2)
 
 
 @pytest.mark.parametrize("release", [lambda y: f"about {y}", lambda y: (y, "x"), lambda y: np.array([y, 0])])

@@ -36,12 +36,12 @@ def test_the_three_ways_in_json():
     both = found("laplace(10)*100 + gaussian(sigma=10)*50", "--epsilon", "1")
     [at] = both["epsilon"]
     total = nz.Laplace(10).guarantee() * 100 + nz.Gaussian(10).guarantee() * 50
-    assert (both["releases"], at["delta"], at["tight"]) == (150, "1e-6", total.epsilon("1e-6"))
+    assert (both["releases"], at["delta"], at["tight"]) == (150, "1e-6", total.epsilon_at("1e-6"))
     assert both["rho"] == pytest.approx(0.75)
-    assert at["tight"] < at["zcdp"] == pytest.approx(nz.ZCDP("0.75").epsilon("1e-6"), rel=1e-6)
-    share = nz.Gaussian(10).guarantee().epsilon("1/50000000")
+    assert at["tight"] < at["zcdp"] == pytest.approx(nz.ZCDP("0.75").epsilon_at("1e-6"), rel=1e-6)
+    share = nz.Gaussian(10).guarantee().epsilon_at("1/50000000")
     assert at["basic"] == {"epsilon": pytest.approx(10 + 50 * share), "delta": pytest.approx(1e-6)}
-    assert both["delta"] == [{"epsilon": "1", "zcdp": nz.ZCDP(total.rho).delta(1), "tight": total.delta(1)}]
+    assert both["delta"] == [{"epsilon": "1", "zcdp": nz.ZCDP(total.rho).delta_at(1), "tight": total.delta_at(1)}]
 
 
 def test_what_each_term_costs():
@@ -49,7 +49,7 @@ def test_what_each_term_costs():
     assert (laplace["release"], laplace["count"], gaussian["release"]) == ("laplace(10)", 100, "gaussian(10)")
     assert laplace["one"] == {"epsilon": pytest.approx(0.1)}
     assert gaussian["one"] == {"rho": pytest.approx(0.005)}
-    assert laplace["alone"] == (nz.Laplace(10).guarantee() * 100).epsilon("1e-6")
+    assert laplace["alone"] == (nz.Laplace(10).guarantee() * 100).epsilon_at("1e-6")
     assert 0 < gaussian["saved_without"] < gaussian["alone"] < laplace["alone"]
 
 
@@ -78,8 +78,8 @@ def test_subsampled_gaussians_lie_in_a_peers_bracket():
 def test_subsampled_statements():
     """(epsilon, delta) -> (ln(1 + q(e^eps - 1)), q delta)."""
     [pure, approx] = parsed("subsampled(pure(1), 1/10) + subsampled(approx(1, 1e-6), rate=0.1)")
-    assert float(pure.one.eps) == pytest.approx(0.1585650787404291, rel=1e-15)
-    assert (approx.one.eps, approx.one.delta0) == (pure.one.eps, nz.Approx(0, "1e-7").delta0)
+    assert float(pure.one.epsilon) == pytest.approx(0.1585650787404291, rel=1e-15)
+    assert (approx.one.epsilon, approx.one.delta) == (pure.one.epsilon, nz.Approx(0, "1e-7").delta)
     assert pure.one.neighbours is approx.one.neighbours is nz.Neighbours.ADD_REMOVE
 
 

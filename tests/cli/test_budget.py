@@ -50,7 +50,7 @@ def test_the_tight_figure_stands_beside_the_filters(opened):
         well("ask", f"SELECT count(*) AS n FROM visits WHERE age < {30 + i}", "--spend", "0.05")
     shown, told = well("budget"), json.loads(well("budget", "--json"))
     assert "had all costs been settled in advance" in shown
-    assert 0.8 < told["tight"]["epsilon"] <= (nz.Pure("0.05") * 20).epsilon("1e-6") < 0.9
+    assert 0.8 < told["tight"]["epsilon"] <= (nz.Pure("0.05") * 20).epsilon_at("1e-6") < 0.9
     assert told["spent"]["epsilon"] == "1"
 
 

@@ -95,7 +95,7 @@ def test_every_kind_is_asked_and_checked(tour):
     asked = {answer.question.title for answer in tour.answers}
     assert {question.title for question in QUESTIONS} < asked
     for answer in tour.answers:
-        assert check(answer.release.to_json()) <= Approx(tour.budget.eps, tour.budget.delta0)
+        assert check(answer.release.to_json()) <= Approx(tour.budget.epsilon, tour.budget.delta)
         assert len(answer.release) > 0
         for name, truth in answer.truth.items():
             assert len(truth) == len(answer.release[name].values)
@@ -120,11 +120,11 @@ def test_rare_diagnoses_are_not_told(tour):
 @pytest.mark.slow
 def test_the_budget_shrinks_to_nothing_and_never_below(tour):
     left = [eps for _, eps in tour.left]
-    assert left[0] == tour.budget.eps
+    assert left[0] == tour.budget.epsilon
     assert all(after < before for before, after in pairwise(left))
     assert left[-1] == 0
     assert len(tour.entries) == len(left) - 1 == tour.checked
-    assert tour.budget.eps <= sum(entry.guarantee.eps for entry in tour.entries) < 1.01 * tour.budget.eps
+    assert tour.budget.epsilon <= sum(entry.guarantee.epsilon for entry in tour.entries) < 1.01 * tour.budget.epsilon
 
 
 @pytest.mark.slow

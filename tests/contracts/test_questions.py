@@ -153,7 +153,7 @@ def parts(spend):
     return (
         [spend.rho]
         if isinstance(spend, nz.ZCDP)
-        else [spend.eps, *([spend.delta0] if hasattr(spend, "delta0") else [])]
+        else [spend.epsilon, *([spend.delta] if isinstance(spend, nz.Approx) else [])]
     )
 
 

@@ -84,8 +84,8 @@ def test_in_a_notebook():
 
 def test_the_tight_figure_is_that_of_a_sum_settled_in_advance():
     budget = budget_of(charged(Approx(2, "1e-6"), *[Pure("0.05")] * 40))
-    assert budget.tight == (Pure("0.05") * 40).epsilon("1e-6")
-    assert budget.tight < budget.spent.eps
+    assert budget.tight == (Pure("0.05") * 40).epsilon_at("1e-6")
+    assert budget.tight < budget.spent.epsilon
     for shown in (repr(budget), budget._repr_html_()):
         assert "ε = 1.29" in shown
         assert "had all costs been settled in advance" in shown
@@ -96,7 +96,7 @@ def test_it_is_shown_only_where_it_tells_something():
     assert "tight" not in repr(budget_of(Memory(Approx(2, "1e-6"))))
     assert budget_of(charged(Pure(1), Pure("0.5"))).tight is None
     concentrated = budget_of(charged(ZCDP("0.5"), GAUSSIAN))
-    assert concentrated.tight == GAUSSIAN.epsilon("1e-6")
+    assert concentrated.tight == GAUSSIAN.epsilon_at("1e-6")
     assert "at δ = 1e-6, had all costs been settled in advance" in repr(concentrated)
 
 

@@ -61,7 +61,7 @@ def test_bounds_fit_the_data_and_serve_later_questions(name):
     assert low <= np.quantile(values, 0.01)
     assert high >= np.quantile(values, 0.99)
     staff.sql(f"SELECT AVG({name}) AS a FROM staff", spend=10)
-    assert staff.budget.spent.eps == 20
+    assert staff.budget.spent.epsilon == 20
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -161,7 +161,7 @@ def test_too_few_rows_are_an_answer_that_is_paid():
     staff = opened(data=DATA.slice(0, 4))
     with pytest.raises(NoisetteError, match=r"too few rows .* was charged"):
         buy_all(staff)  # noise finds one in spite of that once in ten thousand times, but not all of them
-    assert staff.budget.spent.eps > 0
+    assert staff.budget.spent.epsilon > 0
 
 
 def buy_all(staff):
@@ -180,7 +180,7 @@ def test_errors_and_costs_are_the_same_without_the_victim():
                 staff.bounds(name, spend=spend)
             words.append(str(fault.value))
         made = offer(staff, "pay")
-        said.append((words, made.text, repr(made.guarantee), made.parts, made.expected(), staff.budget.spent.eps))
+        said.append((words, made.text, repr(made.guarantee), made.parts, made.expected(), staff.budget.spent.epsilon))
     assert said[0] == said[1]
 
 
@@ -212,7 +212,7 @@ def test_refusals_cost_nothing(buy, why):
     staff = opened()
     with pytest.raises(InputError, match=why):
         buy(staff)
-    assert staff.budget.spent.eps == 0
+    assert staff.budget.spent.epsilon == 0
 
 
 def test_texts_have_no_bounds_to_buy():
@@ -232,4 +232,4 @@ def test_keys_that_nobody_shares():
     staff = opened({"who": {"keys": "private"}})
     with pytest.raises(NoisetteError, match=r"No key is shared .* was charged"):
         staff.keys("who", spend=nz.Approx(1, "1e-7"))
-    assert staff.budget.spent.eps > 0
+    assert staff.budget.spent.epsilon > 0

@@ -98,7 +98,7 @@ def worst(made, neighbours, most=10, units=3):
 @pytest.mark.parametrize("later", [nz.Pure(1), nz.Pure(2), nz.Pure(50)], ids=["target 2", "target 1", "target 0"])
 def test_no_unit_moves_the_choice_by_more_than_is_stated(neighbours, later):
     made = offer(opened(table([1])), nz.Pure("1/2"), neighbours, most=8, later=later)
-    assert made.target == round(2 / later.eps)
+    assert made.target == round(2 / later.epsilon)
     score, apart, loss = worst(made, neighbours)
     assert score <= made.reach.linf == 1
     assert apart <= 2
@@ -132,7 +132,7 @@ def parts(spend):
     return (
         [spend.rho]
         if isinstance(spend, nz.ZCDP)
-        else [spend.eps, *([spend.delta0] if hasattr(spend, "delta0") else [])]
+        else [spend.epsilon, *([spend.delta] if isinstance(spend, nz.Approx) else [])]
     )
 
 
@@ -204,12 +204,12 @@ def test_questions_wait_for_the_limit_and_use_it():
         InputError, match=r"buy the limit once, with rows\(table, spend=\.\.\.\) or `noisette buy rows`"
     ):
         data.sql(COUNT, spend=1)
-    assert data.budget.spent.eps == 0
+    assert data.budget.spent.epsilon == 0
     assert data.rows("visits", spend=30, for_spend=1) == 4
     assert data.schema["visits"].limits.rows == 4
     assert data.explain(COUNT, spend=1).error == opened(table([1]), rows=4).explain(COUNT, spend=1).error
     data.sql(COUNT, spend=1)
-    assert data.budget.spent.eps == 31
+    assert data.budget.spent.epsilon == 31
     with pytest.raises(InputError, match="not for sale"):
         data.rows(spend=30)
 
@@ -281,7 +281,7 @@ def test_what_is_refused_how_and_at_what_cost_is_the_same_without_the_victim():
                 buy()
             words.append(str(fault.value))
         made = offer(data)
-        said.append((words, made.text, repr(made.guarantee), made.parts, made.expected(), data.budget.spent.eps))
+        said.append((words, made.text, repr(made.guarantee), made.parts, made.expected(), data.budget.spent.epsilon))
     assert said[0] == said[1]
 
 
@@ -299,7 +299,7 @@ def test_refusals_cost_nothing(buy, why):
     data = opened(table([1]))
     with pytest.raises(InputError, match=why):
         buy(data)
-    assert data.budget.spent.eps == 0
+    assert data.budget.spent.epsilon == 0
 
 
 def test_limits_that_are_declared_or_missing_are_not_for_sale():

@@ -104,7 +104,7 @@ def test_one_sentence_for_all_reasons(clinic, fault):
     found = failed(lambda: curator.sql(COUNT, spend=1))
     del source.source.compute
     assert found == failed(lambda: curator.sql(COUNT, spend=1)) == (FailedError, str(FailedError()))
-    assert curator.budget.spent.eps == 1
+    assert curator.budget.spent.epsilon == 1
 
 
 @pytest.mark.parametrize("step", ["draw", "pack"])
@@ -114,7 +114,7 @@ def test_so_it_is_wherever_it_fails(clinic, monkeypatch, step):
         broken.setattr(QueryOffer, step, raising(ValueError(CANARY)))
         failed(lambda: curator.sql(COUNT, spend=1))
     failed(lambda: curator.sql(COUNT, spend=1))
-    assert curator.budget.spent.eps == 1
+    assert curator.budget.spent.epsilon == 1
 
 
 def test_a_failure_is_an_entry_of_the_chain_and_the_next_curator_knows_it(tmp_path):
@@ -155,7 +155,7 @@ def test_explain_and_refusals_are_as_ever(clinic):
     assert curator.explain(COUNT, spend=1).allowed
     with pytest.raises(InputError):
         curator.sql("SELECT SUM(weight) FROM visits", spend=1)
-    assert curator.budget.spent.eps == 1
+    assert curator.budget.spent.epsilon == 1
 
 
 def test_the_error_can_be_sent_elsewhere():
@@ -175,7 +175,7 @@ def test_an_interrupt_leaves_a_question_unfinished(clinic, fault):
     del source.source.compute
     first = curator.sql(COUNT, spend=1)["n"].values
     assert curator.sql(COUNT, spend=1)["n"].values == first
-    assert (source.computed, curator.budget.spent.eps, len(curator.ledger.entries)) == (3, 1, 1)
+    assert (source.computed, curator.budget.spent.epsilon, len(curator.ledger.entries)) == (3, 1, 1)
 
 
 @pytest.mark.parametrize("fault", [NoisetteError("The ledger is out of reach."), OSError(CANARY), KeyboardInterrupt()])

@@ -84,8 +84,8 @@ def test_it_reads_and_spends_nothing(visits):
 def test_an_error_is_turned_into_an_epsilon(visits):
     found = visits.explain("SELECT count(*) AS n FROM visits", error=20)
     assert found.error <= 20
-    assert repr(found).startswith(f"ε = {float(found.spend.eps):g} · 95% error bars")
-    nearly = nz.Pure(found.spend.eps * 98 / 100)
+    assert repr(found).startswith(f"ε = {float(found.spend.epsilon):g} · 95% error bars")
+    nearly = nz.Pure(found.spend.epsilon * 98 / 100)
     assert found.again(nearly).error >= 20
 
 
@@ -99,11 +99,11 @@ def test_an_error_that_depends_on_the_group_needs_its_size(visits):
 @pytest.mark.parametrize("error", [0, -1, math.nan, math.inf, "50"])
 def test_errors_that_nobody_can_have(error):
     with pytest.raises(InputError, match="error must be a number above 0"):
-        cheapest(lambda promise: 1 / float(promise.eps), error, None)
+        cheapest(lambda promise: 1 / float(promise.epsilon), error, None)
 
 
 def test_the_least_epsilon_is_found():
-    assert float(cheapest(lambda promise: 3 / float(promise.eps), 10, None).eps) == pytest.approx(0.3, rel=2e-3)
+    assert float(cheapest(lambda promise: 3 / float(promise.epsilon), 10, None).epsilon) == pytest.approx(0.3, rel=2e-3)
     with pytest.raises(InputError, match="No epsilon makes the error that small"):
         cheapest(lambda promise: 1.0, 0.5, None)
 

@@ -56,7 +56,7 @@ for i in range(int(sys.argv[3])):
     children.append(child)
 ended = [os.waitpid(child, 0)[1] for child in children]
 again = data.sql("SELECT COUNT(*) AS n FROM data", spend="1/1000")["n"].values.to_pylist()
-entries, left = len(data.ledger.entries), str(data.ledger.left.eps)
+entries, left = len(data.ledger.entries), str(data.ledger.left.epsilon)
 print(json.dumps({"ended": ended, "same": old == again, "entries": entries, "left": left}))
 """
 
@@ -129,7 +129,7 @@ def test_a_fork_that_nobody_sees_is_refused_by_its_number(monkeypatch):
     monkeypatch.setattr(process.os, "getpid", lambda: -1)
     assert refused(lambda: curator.sql(COUNT, spend=1))
     monkeypatch.undo()
-    assert curator.budget.spent.eps == 0
+    assert curator.budget.spent.epsilon == 0
 
 
 @pytest.mark.parametrize("ledger", [False, True])
@@ -163,4 +163,4 @@ def test_a_lock_that_is_held_while_a_process_forks_hangs_nobody(tmp_path, ledger
 def test_what_is_free_stays_free_in_a_copy():
     curator = opened(nz.Pure(10))
     assert in_child(lambda: curator.explain(COUNT, spend=1).allowed)
-    assert in_child(lambda: curator.budget.left.eps == 10)
+    assert in_child(lambda: curator.budget.left.epsilon == 10)

@@ -173,7 +173,7 @@ def test_a_failing_engine_says_nothing_of_the_data():
         curator.sql("SELECT COUNT(*) FROM labs", spend=1)
     assert not tells("".join(traceback.format_exception(caught.value)))
     assert caught.value.__cause__ is caught.value.__context__ is None
-    assert curator.budget.spent.eps == 2
+    assert curator.budget.spent.epsilon == 2
 
 
 # Awkward data

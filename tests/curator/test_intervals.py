@@ -128,7 +128,7 @@ def test_the_error_that_was_asked_for_is_kept(data):
     text = "SELECT g, SUM(x) AS s FROM t GROUP BY g"
     explained = curator(data).explain(text, error=500)
     assert explained.error <= 500
-    assert not curator(data).explain(text, spend=nz.Pure(explained.spend.eps * 99 / 100)).error <= 500
+    assert not curator(data).explain(text, spend=nz.Pure(explained.spend.epsilon * 99 / 100)).error <= 500
 
 
 def test_medians(data):

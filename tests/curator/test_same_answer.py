@@ -65,15 +65,15 @@ def test_the_same_question_is_free_and_has_the_same_numbers(asked, name):
 @pytest.mark.parametrize("name", OTHER)
 def test_another_question_is_paid_for(asked, name):
     curator, source, _ = asked
-    before, computed = curator.budget.spent.eps, source.computed
+    before, computed = curator.budget.spent.epsilon, source.computed
     curator.sql(OTHER[name], spend=1)
-    assert (curator.budget.spent.eps, source.computed) == (before + 1, computed + 1)
+    assert (curator.budget.spent.epsilon, source.computed) == (before + 1, computed + 1)
 
 
 def test_another_spend_is_paid_for_and_noised_anew():
     curator = opened(nz.Pure(10))
     first, second = (curator.sql(BASE, spend=spend)["n"].values.to_pylist() for spend in (1, "1/1000"))
-    assert curator.budget.spent.eps == 1 + Fraction(1, 1000)
+    assert curator.budget.spent.epsilon == 1 + Fraction(1, 1000)
     assert first != second  # alike with a chance far below 1e-9: noise of deviation above 1,000 on three counts
 
 
@@ -124,7 +124,7 @@ def test_a_batch_in_another_order_is_the_same_batch():
 def test_a_batch_pays_once():
     curator = opened(nz.Pure(10))
     curator.ask([BASE, OTHER["condition"], OTHER["no groups"]], spend=1)
-    assert curator.budget.spent.eps <= 1
+    assert curator.budget.spent.epsilon <= 1
     assert len(curator.ledger.entries) == 1
     one, two = curator.ask([BASE, BASE], spend=2)
     assert one.to_arrow() == two.to_arrow()
@@ -138,7 +138,7 @@ def test_a_charge_stands_before_data_is_touched():
     compute, seen = curator._source.compute, []
 
     def spying(*arguments):
-        seen.append(curator.budget.spent.eps)
+        seen.append(curator.budget.spent.epsilon)
         return compute(*arguments)
 
     curator._source.compute = spying
@@ -152,7 +152,7 @@ def test_a_budget_that_does_not_hold_the_cost_touches_no_data():
     with pytest.raises(BudgetError):
         curator.sql(BASE, spend=1)
     assert source.computed == 0
-    assert curator.budget.spent.eps == 0
+    assert curator.budget.spent.epsilon == 0
     assert curator.ledger.entries == ()
     assert not curator.explain(BASE, spend=1).allowed
     curator.sql(BASE, spend="0.5")
@@ -164,7 +164,7 @@ def test_explain_is_free():
     assert curator.explain(BASE, spend=1).allowed
     curator.explain("SELECT COUNT(*) FROM visits", error=50)
     assert source.computed == 0
-    assert curator.budget.spent.eps == 0
+    assert curator.budget.spent.epsilon == 0
 
 
 # Arithmetic of the budget
@@ -200,7 +200,7 @@ def test_a_pure_budget_is_not_spent_on_less_than_pure_noise(spend):
     with pytest.raises(PrivacyError):
         curator.sql("SELECT age, COUNT(*) FROM visits GROUP BY age", spend=spend)
     assert source.computed == 0
-    assert curator.budget.spent.eps == 0
+    assert curator.budget.spent.epsilon == 0
 
 
 # Threads
@@ -218,7 +218,7 @@ def test_threads_cannot_spend_more_than_there_is():
 
     with ThreadPoolExecutor(16) as pool:
         assert sum(pool.map(asks, range(16))) == 10
-    assert curator.budget.spent.eps == 1
+    assert curator.budget.spent.epsilon == 1
     assert len(curator.ledger.entries) == 10
 
 

@@ -78,10 +78,10 @@ def said(process):
 def test_all_of_it_is_charged_once_and_before_anything_is_asked(clinic):
     curator, source = clinic
     stream = curator.stream(Above(30, positives=2), spend=SURE)
-    assert (curator.budget.spent.eps, source.computed) == (SURE, 0)
+    assert (curator.budget.spent.epsilon, source.computed) == (SURE, 0)
     assert stream.ask(NOBODY) is None
     assert isinstance(stream.ask(PEOPLE), Alert)
-    assert (curator.budget.spent.eps, len(curator.ledger.entries), stream.left) == (SURE, 1, 1)
+    assert (curator.budget.spent.epsilon, len(curator.ledger.entries), stream.left) == (SURE, 1, 1)
 
 
 def test_it_locks_itself_after_so_many_positives_and_computes_no_more(clinic):
@@ -230,7 +230,7 @@ def test_the_budget_refuses(tmp_path):
         curator = opened(nz.Pure(1), **options)
         with pytest.raises(BudgetError):
             curator.stream(Above(30), spend=2)
-        assert (curator.budget.spent.eps, curator.ledger.entries) == (0, ())
+        assert (curator.budget.spent.epsilon, curator.ledger.entries) == (0, ())
         assert not curator.explain(Above(30), spend=2).allowed
         assert curator.stream(Above(30), spend=1).left == 1
 
@@ -241,8 +241,8 @@ def test_explain_is_free_and_finds_the_epsilon_for_an_error(clinic):
     assert found.error <= 40
     assert "one patient_id can change each answer by 1" in repr(found)
     dearer = curator.explain(Above(30, positives=3, of="numbers"), error=40)
-    assert float(dearer.spend.eps) > 1.3 * float(found.spend.eps)
-    assert (source.computed, curator.budget.spent.eps) == (0, 0)
+    assert float(dearer.spend.epsilon) > 1.3 * float(found.spend.epsilon)
+    assert (source.computed, curator.budget.spent.epsilon) == (0, 0)
 
 
 # What must not be seen

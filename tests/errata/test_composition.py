@@ -26,7 +26,7 @@ def test_e8_parallel_composition_is_for_add_remove():
     assert largest_loss(*moved) == pytest.approx(2)
     added = [np.outer(a, one[1]).ravel() for a in one]  # (1, 0) against (0, 0)
     assert largest_loss(*added) == pytest.approx(1)
-    histogram = {n: m.guarantee(nz.sensitivity.histogram(neighbours=n)).eps for n in nz.Neighbours}
+    histogram = {n: m.guarantee(nz.sensitivity.histogram(neighbours=n)).epsilon for n in nz.Neighbours}
     assert histogram == {nz.Neighbours.ADD_REMOVE: 1, nz.Neighbours.REPLACE: 2}
 
 
@@ -50,7 +50,7 @@ def test_e19_the_conclusion_is_true_all_the_same():
     assert log_delta(K, 1 / 800, 1) == pytest.approx(-38.74, abs=5e-3)
     assert root(lambda r: log_delta(K, 1 / r, 1) - LOG_DELTA, 600, 900) == pytest.approx(715.51, abs=5e-3)
     by_zcdp = nz.ZCDP(Fraction(K, 2 * 800**2))
-    assert by_zcdp.epsilon(Fraction(math.exp(LOG_DELTA))) == pytest.approx(0.925, abs=5e-4)
+    assert by_zcdp.epsilon_at(Fraction(math.exp(LOG_DELTA))) == pytest.approx(0.925, abs=5e-4)
 
 
 @pytest.mark.parametrize(("delta", "first_failure"), [(1e-2, 6.5), (1e-6, 8.5), (1e-9, 9.5)])
@@ -77,7 +77,7 @@ def test_e24_the_whole_transcript_is_the_output():
     assert largest_loss(P, Q) == pytest.approx(2)  # epsilon_1 + epsilon_2, attained
     last = [law.reshape(2, 2).sum(axis=0) for law in (P, Q)]
     assert largest_loss(*last) < 1  # the last answer alone says nothing of the others
-    assert (nz.Pure(1) + nz.Pure(1)).eps == 2
+    assert (nz.Pure(1) + nz.Pure(1)).epsilon == 2
 
 
 def test_e24_many_counts_are_paid_for_once():

@@ -62,9 +62,9 @@ def test_e23_clamped_means_move_by_six_over_ln_n():
     sensitivity = nz.sensitivity.mean((-3, 3), size, neighbours=nz.Neighbours.REPLACE).l1
     assert sensitivity == Fraction(6, size)
     printed = nz.Laplace(Fraction(3, size), grid=Fraction(1, 2**30))  # epsilon 1
-    assert float(printed.guarantee(sensitivity).eps) == pytest.approx(2)
+    assert float(printed.guarantee(sensitivity).epsilon) == pytest.approx(2)
     unclamped = Fraction(10, size)  # a sample of 10 for one of 0: nothing bounds it
-    assert float(printed.guarantee(unclamped).eps) == pytest.approx(10 / 3)
+    assert float(printed.guarantee(unclamped).epsilon) == pytest.approx(10 / 3)
     assert (1 - math.erfc(3 / math.sqrt(2))) ** 10**6 < 1e-300  # among a million samples some lie beyond 3
 
 

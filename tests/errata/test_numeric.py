@@ -52,7 +52,7 @@ def test_e1_three_sigmas_for_one_guarantee():
     assert classic_sigma(1, 1e-5) == pytest.approx(4.845, abs=5e-4)
     ours = nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-5"), sensitivity=1)
     assert float(ours.sigma) == pytest.approx(3.7306, abs=5e-5)
-    assert ours.delta(1) <= 1e-5 < nz.Gaussian(ours.sigma * Fraction("0.9999")).delta(1)
+    assert ours.delta_at(1) <= 1e-5 < nz.Gaussian(ours.sigma * Fraction("0.9999")).delta_at(1)
 
 
 @pytest.mark.parametrize("d", [4, 25, 100])
@@ -63,7 +63,7 @@ def test_e1_laplace_noise_with_l2_sensitivity_loses_sqrt_d_epsilon(d):
     one = laws_of(as_printed, 0, 1)  # each count moves by 1, so d losses of 1/sqrt(d) add up: it is attained
     assert d * largest_loss(*one) == pytest.approx(math.sqrt(d))
     assert math.exp(log_delta(d, 1 / math.sqrt(d), 1)) > 0.09  # and delta(1) is no small delta
-    assert nz.Geometric(counts.l1).guarantee(counts).eps == 1
+    assert nz.Geometric(counts.l1).guarantee(counts).epsilon == 1
 
 
 def test_e7_only_the_mean_answer_has_the_mean_expectation():

@@ -57,8 +57,8 @@ def test_e6_three_noises_are_three_mechanisms():
 
 def test_e6_the_whole_noisy_histogram_costs_no_more():
     m = nz.Geometric(1)
-    assert m.guarantee(nz.sensitivity.histogram()).eps == 1
-    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).eps == 2
+    assert m.guarantee(nz.sensitivity.histogram()).epsilon == 1
+    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).epsilon == 2
 
 
 def test_e9_the_factor_two_is_needed_in_general_and_not_for_a_count():

@@ -130,8 +130,8 @@ def test_e15_the_mean_of_blocks_moves_by_one_part_in_m():
     assert max(moves) == (high - low) / m == sensitivity.mean((low, high), m, neighbours=Neighbours.REPLACE).l1
     as_printed, right = Laplace(high - low), Laplace((high - low) / m)  # epsilon 1
     assert as_printed.interval(0.95) == pytest.approx(m * right.interval(0.95))
-    assert float(as_printed.guarantee(max(moves)).eps) == pytest.approx(1 / m)  # more noise than was paid for
-    assert float(right.guarantee(max(moves)).eps) == pytest.approx(1)
+    assert float(as_printed.guarantee(max(moves)).epsilon) == pytest.approx(1 / m)  # more noise than was paid for
+    assert float(right.guarantee(max(moves)).epsilon) == pytest.approx(1)
 
 
 def test_e15_bounds_from_the_data_leak():

@@ -102,7 +102,7 @@ def pair(weights, more, up):
 
 @pytest.mark.parametrize("m", EXAMPLES, ids=repr)
 def test_no_pair_of_small_runs_loses_more_and_some_come_near(m):
-    worst, stated = 0.0, float(m.guarantee().eps)
+    worst, stated = 0.0, float(m.guarantee().epsilon)
     for weights in itertools.product((1, 30, 900), repeat=3):
         for more, up in extremes(3, m.each):
             Q, R = pair([Fraction(w) for w in weights], more, up)
@@ -121,17 +121,17 @@ def test_no_pair_of_any_runs_loses_more(weights, data):
     R /= R.sum()
     e = float(np.max(np.abs(np.log(R / Q))))  # at most `each`
     tables = [{(i, 0): p for i, p in enumerate(law)} for law in (Q, R)]
-    stated = replace(m, each=max(e, 1e-9)).guarantee().eps
+    stated = replace(m, each=max(e, 1e-9)).guarantee().epsilon
     assert loss(*(best_of(table, count_law(m)) for table in tables)) <= float(stated) * (1 + 1e-6) + 1e-9
 
 
 @pytest.mark.parametrize("eta", [0, 1])
 def test_many_runs_reach_the_theorem_of_the_papers(eta):
     m = BestOf(10**6, each="1/2", eta=eta)
-    assert float(m.guarantee().eps) == pytest.approx((2 + eta) / 2, rel=1e-4)
+    assert float(m.guarantee().epsilon) == pytest.approx((2 + eta) / 2, rel=1e-4)
     assert loss(*(m.law(x) for x in m.pairs()[0][:2])) > 0.998 * (2 + eta) / 2
     once = BestOf("1.000001", each="1/2", eta=eta)
-    assert float(once.guarantee().eps) == pytest.approx(1 / 2, rel=1e-4)
+    assert float(once.guarantee().epsilon) == pytest.approx(1 / 2, rel=1e-4)
 
 
 @pytest.mark.parametrize("m", EXAMPLES, ids=repr)
@@ -139,7 +139,7 @@ def test_epsilon_is_rounded_up(m):
     with mpmath.workdps(50):
         e, g = (mpmath.mpf(v.numerator) / v.denominator for v in (m.each, m.gamma))
         true = e + (1 + m.eta) * mpmath.log((mpmath.exp(e) + g) / (1 + g * mpmath.exp(e)))
-        stated = m.guarantee().eps
+        stated = m.guarantee().epsilon
         assert 0 <= mpmath.mpf(stated.numerator) / stated.denominator - true < mpmath.mpf(2) ** -80
 
 
@@ -154,7 +154,7 @@ def test_a_fixed_number_of_runs_is_convicted(k):
     low = exp(Fraction(1, 3))
     Q, R = pair([Fraction(1), Fraction(1)], (False, True), low)
     assert loss(best_of(Q, fixed), best_of(R, fixed)) == pytest.approx(k / 3)  # of all runs the worst result
-    assert k / 3 > float(m.guarantee().eps)
+    assert k / 3 > float(m.guarantee().epsilon)
 
 
 def test_the_number_of_runs_must_not_be_released():
@@ -165,7 +165,7 @@ def test_the_number_of_runs_must_not_be_released():
         alone = np.where(np.arange(1, 2001) == k, counts, 0.0)
         shown = [best_of(table, alone)[(0, 0)] for table in (Q, R)]
         assert math.log(shown[0] / shown[1]) == pytest.approx(k / 3)
-    assert 3 * float(m.guarantee().eps) < 30 / 3
+    assert 3 * float(m.guarantee().epsilon) < 30 / 3
 
 
 @pytest.mark.parametrize("most", [12, 15])
@@ -175,7 +175,7 @@ def test_a_number_of_runs_that_is_cut_off_has_another_law(most):
     counts = count_law(m, most)
     counts[-1] += 1 - counts.sum()
     Q, R = pair([Fraction(1), Fraction(1)], (False, True), exp(Fraction(1, 3)))
-    assert loss(best_of(Q, counts), best_of(R, counts)) > 3 * float(m.guarantee().eps)
+    assert loss(best_of(Q, counts), best_of(R, counts)) > 3 * float(m.guarantee().epsilon)
 
 
 def test_a_poisson_number_of_runs_has_no_pure_guarantee():
@@ -275,8 +275,8 @@ def test_what_is_asked_for_is_kept_and_nearly_used_up(epsilon, scale, eta, peopl
 
 def test_huge_groups_have_a_guarantee():
     m = BestOf(10, each=1)
-    assert m.guarantee(10**5).eps == pytest.approx(10**5 + 2 * math.log(10))
-    assert m.guarantee(701).eps >= m.guarantee(700).eps
+    assert m.guarantee(10**5).epsilon == pytest.approx(10**5 + 2 * math.log(10))
+    assert m.guarantee(701).epsilon >= m.guarantee(700).epsilon
     assert m.guarantee(0) == Pure(0)
 
 

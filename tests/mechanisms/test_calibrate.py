@@ -31,7 +31,7 @@ guarantees = st.one_of(
 def test_what_is_asked_for_is_kept_and_not_wasted(kind, guarantee, size):
     m = nz.calibrate(kind, guarantee, sensitivity=size, **PURE[kind])
     assert m.guarantee(size) <= guarantee
-    stated = m.guarantee(size).eps
+    stated = m.guarantee(size).epsilon
     assert not nz.Pure(stated * Fraction(1001, 1000)) <= guarantee, "the promise should be used up"
 
 

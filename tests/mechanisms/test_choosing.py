@@ -99,9 +99,9 @@ def test_every_small_table_keeps_the_guarantee_and_some_reach_delta(m):
     tables = list(itertools.product(range(m.threshold + 3), repeat=3))
     tables = [(*q, 0) for q in tables if tuple(sorted(q, reverse=True)) == q]  # names do not matter
     promise = m.guarantee(1)
-    seen = worst(m, stated, tables, float(promise.eps))
-    assert seen <= float(promise.delta0) * (1 + 1e-12)
-    assert seen >= float(promise.delta0) * (1 - 1e-9)
+    seen = worst(m, stated, tables, float(promise.epsilon))
+    assert seen <= float(promise.delta) * (1 + 1e-12)
+    assert seen >= float(promise.delta) * (1 - 1e-9)
 
 
 @pytest.mark.parametrize("scale", ["1/2", 1, 3])
@@ -109,7 +109,7 @@ def test_epsilon_is_reached_with_many_ties(scale):
     m = Choosing(scale, 40, candidates=10**6)
     tied = dict.fromkeys(range(3000), 20)
     P, Q = m.law(tied), m.law({**tied, 0: 21})
-    loss, epsilon = math.log(Q[0] / P[0]), float(m.guarantee(1).eps)
+    loss, epsilon = math.log(Q[0] / P[0]), float(m.guarantee(1).epsilon)
     assert 0.99 * epsilon < loss <= epsilon
 
 
@@ -125,7 +125,7 @@ def test_delta_is_the_largest_over_all_best_scores(scale, growth):
     ]
     masses = [math.fsum(p for y, p in law.items() if y is not None and y > 0) for law in new]
     alone = 1 - by_definition(m, {0: 1})[None]
-    assert float(m.guarantee().delta0) == pytest.approx(max(*masses, alone), rel=1e-12)
+    assert float(m.guarantee().delta) == pytest.approx(max(*masses, alone), rel=1e-12)
 
 
 # Broken twins
@@ -152,8 +152,8 @@ def test_broken_twins_are_convicted(name):
     promise = m.guarantee(1)
     tables = [(*q, 0) for q in itertools.product(range(8), repeat=3) if tuple(sorted(q, reverse=True)) == q]
     told = replace(m, growth=3) if name == "more growth than stated" else m
-    seen = worst(told, TWINS[name], tables, float(promise.eps))
-    assert seen > 1.2 * float(promise.delta0)
+    seen = worst(told, TWINS[name], tables, float(promise.epsilon))
+    assert seen > 1.2 * float(promise.delta)
 
 
 # Calibration
@@ -163,7 +163,7 @@ def test_the_threshold_is_the_least_that_keeps_the_promise():
     for growth in (1, 3, 100):
         m = Choosing.calibrated(Approx(1, "1e-6"), candidates=2**64, growth=growth)
         assert m.guarantee() <= Approx(1, "1e-6")
-        assert replace(m, threshold=m.threshold - 1).guarantee().delta0 > Fraction(1, 10**6)
+        assert replace(m, threshold=m.threshold - 1).guarantee().delta > Fraction(1, 10**6)
 
 
 def test_when_to_use_which():
@@ -196,7 +196,7 @@ def test_two_steps_keep_the_guarantee_of_two():
     for rest in itertools.product(range(7), repeat=3):
         for q, other in itertools.combinations(steps(rest, 1), 2):  # a record replaced, the rest stays
             P, Q = m.law(dict(enumerate(q))), m.law(dict(enumerate(other)))
-            assert divergence(P, Q, float(promise.eps)) <= float(promise.delta0) * (1 + 1e-12)
+            assert divergence(P, Q, float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_two_steps_keep_the_guarantee_of_two():
 )
 def test_sensitivities_are_so_many_steps(move, count):
     m = Choosing(2, 30, candidates=10, growth=3)
-    assert m.guarantee(move).eps == count
+    assert m.guarantee(move).epsilon == count
     assert m.guarantee(move).neighbours is move.neighbours
     assert Choosing.calibrated(Approx(1, "1e-6"), move, candidates=10, growth=3).scale == 2 * count
 

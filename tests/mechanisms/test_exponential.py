@@ -52,7 +52,7 @@ def test_every_move_of_small_scores_keeps_epsilon_and_some_reach_it(monotone, me
     laws = {
         q: np.log(m.pmf(range(3), q)) for q in itertools.product(range(-2, 3), (-2, 0, 25, 26, 27), range(-2, 28, 7))
     }
-    stated, worst = float(m.guarantee(1).eps), 0.0
+    stated, worst = float(m.guarantee(1).epsilon), 0.0
     for q, law in laws.items():
         for move in moves(3, 1, monotone):
             loss = np.abs(law - np.log(m.pmf(range(3), np.add(q, move)))).max()
@@ -73,8 +73,8 @@ def test_no_number_of_candidates_is_cheaper(k):
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_range_gives_its_rho(monotone):
     m = Exponential(2, candidates=3, monotone=monotone)
-    rho = float(m.guarantee(1).ledger.parts[0][0].rho())
-    assert rho == float(m.guarantee(1).eps) ** 2 / 8
+    rho = float(m.guarantee(1).losses.parts[0][0].rho())
+    assert rho == float(m.guarantee(1).epsilon) ** 2 / 8
     for q in itertools.product(range(4), repeat=3):
         for move in moves(3, 1, monotone):
             P, Q = laws_of(m, q, tuple(np.add(q, move).tolist()))
@@ -99,11 +99,11 @@ def test_monotone_scores_are_so_for_added_and_removed_records_only():
 
 def test_the_range_is_read_off_a_sensitivity():
     m = Exponential(1, candidates=9)
-    assert m.guarantee(nz.sensitivity.histogram()).eps == 1  # one score moves
-    assert m.guarantee(Sensitivity(9, 9, 1, 9, neighbours=ADD_REMOVE)).eps == 2  # all may
-    assert m.guarantee(Sensitivity(5, 17, 4, 2, neighbours=ADD_REMOVE)).eps == 5
-    assert m.guarantee(0).eps == 0
-    assert m.guarantee("3/2").eps == 3
+    assert m.guarantee(nz.sensitivity.histogram()).epsilon == 1  # one score moves
+    assert m.guarantee(Sensitivity(9, 9, 1, 9, neighbours=ADD_REMOVE)).epsilon == 2  # all may
+    assert m.guarantee(Sensitivity(5, 17, 4, 2, neighbours=ADD_REMOVE)).epsilon == 5
+    assert m.guarantee(0).epsilon == 0
+    assert m.guarantee("3/2").epsilon == 3
 
 
 def test_the_score_is_near_the_best():
@@ -226,7 +226,7 @@ def test_what_is_asked_for_is_kept_and_not_wasted(promise, size, monotone):
 def test_many_choices_compose_by_their_range():
     m = calibrate(Exponential, nz.ZCDP("1/10"), candidates=100, times=9)
     assert m.guarantee(1) * 9 <= nz.ZCDP("1/10")
-    assert float(m.guarantee(1).eps) > 0.995 * math.sqrt(8 * 0.1 / 9)  # by epsilon^2/2 it would be half of that
+    assert float(m.guarantee(1).epsilon) > 0.995 * math.sqrt(8 * 0.1 / 9)  # by epsilon^2/2 it would be half of that
 
 
 # What is refused

@@ -58,7 +58,7 @@ def test_every_pair_of_small_tables_keeps_what_is_stated_and_some_reach_it(epsil
     m = Extent(epsilon, cells=3, within=within, beyond=1, neighbours=own)
     laws = {counts: m.law(counts) for counts in histograms(3, within + 2)}
     for relation in nz.Neighbours:
-        assert worst(laws, relation) == pytest.approx(float(m.guarantee(ONE[relation]).eps), rel=1e-9)
+        assert worst(laws, relation) == pytest.approx(float(m.guarantee(ONE[relation]).epsilon), rel=1e-9)
     assert m.guarantee(ONE[own]) == nz.Pure(epsilon, neighbours=own)
 
 
@@ -67,7 +67,7 @@ def test_several_records_are_so_many_times_one():
     laws = {counts: m.law(counts) for counts in histograms(3, 4)}
     apart = [(a, b) for a in laws for b in laws if sum(abs(x - y) for x, y in zip(a, b, strict=True)) == 2]
     found = max(abs(math.log(laws[a][y] / laws[b][y])) for a, b in apart for y in laws[a])
-    assert found == pytest.approx(float(m.guarantee(2).eps), rel=1e-9)
+    assert found == pytest.approx(float(m.guarantee(2).epsilon), rel=1e-9)
 
 
 @pytest.mark.parametrize(

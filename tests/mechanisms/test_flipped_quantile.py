@@ -220,7 +220,7 @@ def test_promises_are_kept():
     for promise in (nz.Pure("1/3"), nz.Approx("1/3", "1e-6"), nz.ZCDP("1/5")):
         m = FlippedQuantile.calibrated(promise, 3, q="1/4", cells=40)
         assert m.guarantee(3) <= promise
-        assert replace(m, rows=6).guarantee(6).eps == m.epsilon
+        assert replace(m, rows=6).guarantee(6).epsilon == m.epsilon
 
 
 @pytest.mark.parametrize("counts", [None, "", [], [1, 2], [1, 2, -3], [1.0, 2.0, 3.0], [1, 2, math.nan]], ids=str)

@@ -74,8 +74,8 @@ def worst(m, law, monotone, reach=7):
             r = tuple(a + b for a, b in zip(q, d, strict=True))
             for x in (q, r):
                 laws[x] = laws.get(x) or law(m, x)
-            largest = max(largest, divergence(laws[q], laws[r], float(promise.eps)))
-    return largest / float(promise.delta0)
+            largest = max(largest, divergence(laws[q], laws[r], float(promise.epsilon)))
+    return largest / float(promise.delta)
 
 
 def stated(m, x):
@@ -189,13 +189,13 @@ def test_larger_moves_cost_so_many_steps():
     for gap in range(-9, 10):
         for d in itertools.product(range(-2, 3), repeat=2):
             P, Q = m.law([0, gap]), m.law([d[0], gap + d[1]])
-            assert divergence(P, Q, float(promise.eps)) <= float(promise.delta0) * (1 + 1e-12)
+            assert divergence(P, Q, float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-12)
 
 
 def test_relations_are_carried():
     m = GapMax(1, "1e-6", candidates=4, monotone=True)
     assert m.guarantee(nz.sensitivity.histogram()) == Approx(1, "1e-6", neighbours=Neighbours.ADD_REMOVE)
-    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).eps == 2
+    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).epsilon == 2
     with pytest.raises(PrivacyError):
         GapMax.calibrated(Approx(1, "1e-6", neighbours=REPLACE), nz.sensitivity.histogram(), candidates=4)
 

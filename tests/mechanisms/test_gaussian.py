@@ -60,8 +60,8 @@ def test_delta_of_whole_vectors_is_never_below_the_enumerated_one(shifts, eps):
     m, square = nz.Gaussian(2, grid=1), sum(k * k for k in shifts)
     moved = Sensitivity(sum(shifts), square, max(shifts), len(shifts), neighbours=nz.Neighbours.ADD_REMOVE)
     truth = enumerated_delta(Fraction(4), shifts, eps)
-    assert m.delta(eps, moved) >= truth * (1 - 1e-9)
-    assert m.delta(eps, moved) == pytest.approx(truth, rel=1e-6), "delta is exact"
+    assert m.delta_at(eps, moved) >= truth * (1 - 1e-9)
+    assert m.delta_at(eps, moved) == pytest.approx(truth, rel=1e-6), "delta is exact"
 
 
 VECTORS = [(2, 8, 2, 8), (3, 8, 2, 3), ("3/2", 9, 3, 9), (1, 5, 2, 5), ("4/5", 3, 1, 3), (4, 13, 3, 4), (9, 17, 4, 17)]
@@ -81,10 +81,10 @@ def test_no_whole_vector_loses_more_than_the_worst(sigma, square, largest, count
     promise = m.guarantee(moved)
     for eps in (0.0, 0.4, 1.1, 2.3):
         truth = max(summed_delta(m.sigma**2, v, eps) for v in vectors)
-        assert truth * (1 - 1e-9) <= m.delta(eps, moved) <= truth * 1.02
-        assert truth * (1 - 1e-9) <= promise.delta(eps) <= truth * 1.04
+        assert truth * (1 - 1e-9) <= m.delta_at(eps, moved) <= truth * 1.02
+        assert truth * (1 - 1e-9) <= promise.delta_at(eps) <= truth * 1.04
         twice = max(summed_delta(m.sigma**2, v + w, eps) for v in vectors[-4:] for w in vectors[-4:])
-        assert twice * (1 - 1e-9) <= (promise * 2).delta(eps)
+        assert twice * (1 - 1e-9) <= (promise * 2).delta_at(eps)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_whole_vectors_need_no_more_noise_than_a_fine_grid(square, largest, prom
     moved = Sensitivity(square, square, largest, square, neighbours=nz.Neighbours.ADD_REMOVE)
     whole, fine = (nz.calibrate(nz.Gaussian, promise, sensitivity=moved, grid=grid) for grid in (1, None))
     assert abs(whole.sigma / fine.sigma - 1) < 0.005
-    assert Fraction(whole.delta(promise.eps, moved)) <= promise.delta0
+    assert Fraction(whole.delta_at(promise.epsilon, moved)) <= promise.delta
 
 
 @pytest.mark.parametrize("sigma", [100, 140, 400, 70_000, 10**7])
@@ -109,9 +109,9 @@ def test_wide_sums_are_integrals_nearly(sigma):
     for eps in (0, "1/2", 1, 2):
         analytic = gaussian_delta(moved.linf / sigma, Fraction(eps))
         if m._moved(moved, moved.l2_squared):
-            assert analytic * (1 - 1e-3) <= m.delta(eps, moved) <= analytic * 1.02
+            assert analytic * (1 - 1e-3) <= m.delta_at(eps, moved) <= analytic * 1.02
         if sigma < 1000:
-            assert m.delta(eps, moved) >= summed_delta(
+            assert m.delta_at(eps, moved) >= summed_delta(
                 Fraction(sigma) ** 2, (int(moved.linf),), float(Fraction(eps))
             ) * (1 - 1e-9)
 
@@ -121,30 +121,30 @@ def test_wide_sums_are_integrals_nearly(sigma):
 def test_any_noise_and_any_distance_has_a_delta(sigma, distance):
     m = nz.Gaussian(sigma, grid=1)
     for eps in (0, 1, 800):
-        assert 0 <= m.delta(eps, distance) <= 1
+        assert 0 <= m.delta_at(eps, distance) <= 1
         if Fraction(distance) <= 500 * m.sigma:
-            assert 0 <= (m.guarantee(distance) * 3).delta(eps) <= 1
+            assert 0 <= (m.guarantee(distance) * 3).delta_at(eps) <= 1
 
 
 def test_an_unlabelled_distance_is_not_taken_for_a_single_number():
     m = nz.Gaussian(2, grid=1)
     one = Sensitivity(2, 4, 2, 1, neighbours=nz.Neighbours.ADD_REMOVE)
-    assert m.delta(1, 2) > m.delta(1, one)
+    assert m.delta_at(1, 2) > m.delta_at(1, one)
 
 
 def test_the_discrete_curve_lies_above_the_analytic_one():
-    assert nz.Gaussian(4, grid=1).delta("1/2") == pytest.approx(0.002752923676329225, rel=1e-8)
+    assert nz.Gaussian(4, grid=1).delta_at("1/2") == pytest.approx(0.002752923676329225, rel=1e-8)
     assert gaussian_delta(Fraction(1, 4), Fraction(1, 2)) == pytest.approx(0.002708880218318193, rel=1e-12)
 
 
 def test_a_fine_grid_follows_the_analytic_curve_from_above():
     analytic = gaussian_delta(Fraction(1, 4), Fraction(1))
-    assert analytic < nz.Gaussian(4).delta(1) < analytic * (1 + 1e-6)
+    assert analytic < nz.Gaussian(4).delta_at(1) < analytic * (1 + 1e-6)
 
 
 def test_a_coarse_grid_falls_back_on_zcdp():
     m = nz.Gaussian(1, grid="1/2")
-    assert m.delta(6) == zcdp_delta(m.guarantee(1).rho, Fraction(6))
+    assert m.delta_at(6) == zcdp_delta(m.guarantee(1).rho, Fraction(6))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_coarse_grid_falls_back_on_zcdp():
 )
 def test_calibration_is_analytic_and_rounds_up(eps, delta, sigma):
     m = nz.calibrate(nz.Gaussian, nz.Approx(eps, delta), sensitivity=1)
-    assert Fraction(m.delta(eps)) <= Fraction(delta)
+    assert Fraction(m.delta_at(eps)) <= Fraction(delta)
     assert sigma * (1 - 1e-6) <= float(m.sigma) <= sigma * (1 + 2e-6)
 
 
@@ -168,8 +168,8 @@ def test_calibration_keeps_its_promise_and_wastes_little(eps, digits, size):
     promise = nz.Approx(eps, Fraction(1, 10**digits))
     for grid in (None, 1):
         m = nz.calibrate(nz.Gaussian, promise, sensitivity=size, grid=grid)
-        assert Fraction(m.delta(eps, size)) <= promise.delta0
-        assert Fraction(nz.Gaussian(m.sigma * 999 / 1000, grid=m.grid).delta(eps, size)) > promise.delta0
+        assert Fraction(m.delta_at(eps, size)) <= promise.delta
+        assert Fraction(nz.Gaussian(m.sigma * 999 / 1000, grid=m.grid).delta_at(eps, size)) > promise.delta
 
 
 def test_zcdp_calibration_is_exact():
@@ -180,8 +180,8 @@ def test_zcdp_calibration_is_exact():
 
 def test_epsilon_inverts_delta():
     m = nz.Gaussian(3)
-    eps = m.epsilon("1e-6")
-    assert Fraction(m.delta(eps)) <= Fraction("1e-6") < Fraction(m.delta(eps * (1 - 1e-9)))
+    eps = m.epsilon_at("1e-6")
+    assert Fraction(m.delta_at(eps)) <= Fraction("1e-6") < Fraction(m.delta_at(eps * (1 - 1e-9)))
 
 
 def test_no_pure_promise():

@@ -66,7 +66,7 @@ def worst_loss(law_of, monotone):
 @pytest.mark.parametrize("monotone", [False, True])
 def test_every_move_of_small_scores_keeps_epsilon_and_some_reach_it(monotone):
     m = Pieces(1, points=4, monotone=monotone)
-    stated = float(m.guarantee(1).eps)
+    stated = float(m.guarantee(1).epsilon)
     assert stated * (1 - 1e-5) <= worst_loss(lambda q: law(m, q), monotone) <= stated * (1 + 1e-9)
     assert stated == (1 if monotone else 2)
 
@@ -91,7 +91,7 @@ def test_pieces_must_count_by_their_size():
 def test_moved_breakpoints_are_moved_scores():
     m = Pieces(2, points=10)
     one, other = m.law([(4, 0), (6, 3)]), m.law([(5, 0), (5, 3)])
-    assert largest_loss(*(np.array(list(x.values())) for x in (one, other))) <= float(m.guarantee(3).eps)
+    assert largest_loss(*(np.array(list(x.values())) for x in (one, other))) <= float(m.guarantee(3).epsilon)
 
 
 def test_what_pairs_show_is_what_is_stated():
@@ -99,7 +99,7 @@ def test_what_pairs_show_is_what_is_stated():
         shown = []
         for x, y, d in m.pairs():
             P, Q = (np.array(list(m.law(z).values())) for z in (x, y))
-            shown.append(largest_loss(P, Q) / float(m.guarantee(d).eps))
+            shown.append(largest_loss(P, Q) / float(m.guarantee(d).epsilon))
         assert m.tightness <= max(shown) <= 1 + 1e-9
 
 
@@ -194,7 +194,7 @@ def test_what_is_asked_for_is_kept_exactly(epsilon, size, monotone):
 def test_relations_are_carried_and_not_mixed():
     moved = nz.sensitivity.counts(3, neighbours=REPLACE)
     assert Pieces(2, points=3, monotone=True).guarantee(moved) == nz.Pure(1, neighbours=REPLACE)
-    assert Pieces(2, points=3, monotone=True).guarantee(nz.sensitivity.counts(3)).eps == Fraction(1, 2)
+    assert Pieces(2, points=3, monotone=True).guarantee(nz.sensitivity.counts(3)).epsilon == Fraction(1, 2)
     with pytest.raises(PrivacyError):
         Pieces.calibrated(nz.Pure(1, neighbours=ADD_REMOVE), moved, points=3)
 

@@ -84,7 +84,7 @@ def test_all_pairs_of_sums_and_of_graphs_keep_epsilon():
 def test_on_a_wide_span_no_smaller_epsilon_holds():
     m = InverseSensitivity(3, statistic=Order("1/2", 0, 400, neighbours=REPLACE))
     losses = [largest_loss(chances(m, x), chances(m, y)) for x, y, _ in m.pairs()]
-    assert 0.99 < max(losses) / float(m.guarantee().eps) <= 1
+    assert 0.99 < max(losses) / float(m.guarantee().epsilon) <= 1
 
 
 class ByValue(InverseSensitivity):
@@ -159,8 +159,8 @@ def test_what_is_asked_for_is_kept():
         for records in (1, 3):
             m = InverseSensitivity.calibrated(promise, records, statistic=MEDIAN)
             assert m.guarantee(records) <= promise
-    assert InverseSensitivity.calibrated(nz.ZCDP("1/8"), statistic=MEDIAN).guarantee().eps == 1  # range 1
-    assert InverseSensitivity(2, statistic=MEDIAN).guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).eps == 1
+    assert InverseSensitivity.calibrated(nz.ZCDP("1/8"), statistic=MEDIAN).guarantee().epsilon == 1  # range 1
+    assert InverseSensitivity(2, statistic=MEDIAN).guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).epsilon == 1
 
 
 def test_relations_do_not_mix():

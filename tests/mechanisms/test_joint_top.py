@@ -51,7 +51,7 @@ def test_the_law_is_the_definition(k, scores):
 @pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 2), (2, 4), (3, 4), (3, 3)])
 def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
     m = JointTop(1, candidates=n, k=k, monotone=monotone)
-    stated, reached = float(m.guarantee(1).eps), 0.0
+    stated, reached = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.combinations_with_replacement(range(3), n):
         law = by_definition(m, q)
         reached = max(reached, *(worst(law, by_definition(m, np.add(q, s).tolist())) for s in moves(n, 1, monotone)))
@@ -63,7 +63,7 @@ def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
 def test_with_many_candidates_epsilon_is_nearly_reached(monotone, n):
     m, back = JointTop(4, candidates=n, k=2, monotone=monotone), 0 if monotone else -1
     x, y = [4, 2] + [0] * (n - 2), [5, 2 + back, 1] + [back] * (n - 3)
-    assert 0.98 < worst(m.law(x), m.law(y)) / float(m.guarantee(1).eps) <= 1
+    assert 0.98 < worst(m.law(x), m.law(y)) / float(m.guarantee(1).epsilon) <= 1
 
 
 def test_losses_move_both_ways_even_if_scores_move_one_way():
@@ -85,13 +85,13 @@ def test_a_range_of_one_is_convicted():
 
 @pytest.mark.parametrize("m", [JointTop(2, candidates=30, k=2, monotone=True), JointTop("5/2", candidates=5, k=1)])
 def test_its_pairs_are_as_tight_as_stated(m):
-    parts = [worst(by_definition(m, x), by_definition(m, y)) / float(m.guarantee(d).eps) for x, y, d in m.pairs()]
+    parts = [worst(by_definition(m, x), by_definition(m, y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert 0.8 < m.tightness <= max(parts) <= 1 + 1e-9
 
 
 def test_its_range_gives_its_rho():
     m = JointTop(1, candidates=3, k=2)
-    rho = float(m.guarantee(1).eps) ** 2 / 8
+    rho = float(m.guarantee(1).epsilon) ** 2 / 8
     assert m.guarantee(1) <= nz.ZCDP(Fraction(rho))
     for q in itertools.product(range(3), (0, 5), range(3)):
         for s in moves(3, 1, False):
@@ -217,7 +217,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
     scores = [10**5 // (i + 1) ** 2 for i in range(200)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
     rounds = Top.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
-    assert joint.guarantee(1).eps == rounds.guarantee(1).eps == 1
+    assert joint.guarantee(1).epsilon == rounds.guarantee(1).epsilon == 1
     assert mean_loss(joint, scores, 60) < 0.75 * mean_loss(rounds, scores, 60)
 
 

@@ -84,8 +84,8 @@ def test_broken_twins_break_the_promise():
     promise = Approx(1, "1e-3")
     m = Keep.calibrated(promise, groups=2)
     for broken in (
-        Keep(m.epsilon, promise.delta0, groups=2),  # delta not shared
-        Keep(promise.eps, m.delta0, groups=2),  # epsilon not shared
+        Keep(m.epsilon, promise.delta, groups=2),  # delta not shared
+        Keep(promise.epsilon, m.delta0, groups=2),  # epsilon not shared
         replace(m, epsilon=m.epsilon / Fraction(4, 5)),  # noise times 0.8
     ):
         assert worst_of_two(broken, 1.0) > 1e-3 * (1 + 1e-3)
@@ -107,7 +107,7 @@ def test_calibration_keeps_the_promise(groups, relation):
 
 def test_many_groups_gain_by_optimal_composition():
     promise = Approx(1, "1e-6")
-    plain = Keep(Fraction(1, 100), share(promise.delta0, 100), groups=100)
+    plain = Keep(Fraction(1, 100), share(promise.delta, 100), groups=100)
     best = Keep.calibrated(promise, groups=100)
     assert plain.guarantee() <= promise
     assert best.least(0.5) < plain.least(0.5) / 2
@@ -121,16 +121,16 @@ def test_several_units_and_sensitivities():
     assert 0.9e-4 < worst <= 1e-4
     two = Keep.calibrated(Approx(1, "1e-4", neighbours=REPLACE), sensitivity.histogram(neighbours=REPLACE))
     assert (two.groups, two.epsilon) == (1, Fraction(1, 2))
-    assert two.guarantee(Sensitivity(0, 0, 0, 0, neighbours=REPLACE)).eps == 0 == m.guarantee(0).eps
+    assert two.guarantee(Sensitivity(0, 0, 0, 0, neighbours=REPLACE)).epsilon == 0 == m.guarantee(0).epsilon
 
 
 def test_replacing_costs_less_than_a_group_of_two():
     m = Keep(1, "1e-6")
     replaced, group = m.guarantee(neighbours=REPLACE), m.guarantee().under(REPLACE)
-    assert replaced.eps == group.eps == 2
-    assert replaced.delta0 < 2e-6 < group.delta0
-    assert m.guarantee(2).delta0 == pytest.approx(float(group.delta0))
-    assert product_delta(m, (0,), 2.0, move=2) == pytest.approx(float(m.guarantee(2).delta0), rel=1e-9)
+    assert replaced.epsilon == group.epsilon == 2
+    assert replaced.delta < 2e-6 < group.delta
+    assert m.guarantee(2).delta == pytest.approx(float(group.delta))
+    assert product_delta(m, (0,), 2.0, move=2) == pytest.approx(float(m.guarantee(2).delta), rel=1e-9)
 
 
 @given(st.fractions("1/1000000000", "99/100"), st.integers(1, 3000))

@@ -27,7 +27,7 @@ def test_staircase_with_another_gamma_errs_more():
 
 def test_staircase_charges_each_started_step_and_each_number():
     m = nz.Staircase(1, sensitivity=2, grid=1)
-    assert [m.guarantee(d).eps for d in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
+    assert [m.guarantee(d).epsilon for d in (0, 1, 2, 3, 4)] == [0, 1, 1, 2, 2]
     two = Sensitivity(4, 8, 2, 2, neighbours=REPLACE)
     assert m.guarantee(two) == nz.Pure(2, neighbours=REPLACE)
 

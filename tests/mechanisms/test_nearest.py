@@ -201,7 +201,7 @@ def representatives(m):
 def test_all_towns_of_three_on_25_points_keep_epsilon(m, relation):
     points = representatives(m)
     worst = worst_loss(laws_of_towns(m.law, points, 3), points, relation)
-    assert 0.75 * float(m.guarantee().eps) < worst <= float(m.guarantee().eps) * (1 + 1e-9)
+    assert 0.75 * float(m.guarantee().epsilon) < worst <= float(m.guarantee().epsilon) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -212,7 +212,7 @@ def test_all_towns_of_four_on_nine_points_keep_epsilon(relation):
         NearestPlace(2, k=2, columns=(0, 2), rows=(0, 2), place=(0, 0), prior=((1, 2, 3), (1, 9, 1), (5, 1, 1))),
     ):
         worst = worst_loss(laws_of_towns(m.law, points, 4), points, relation)
-        assert 0.6 * float(m.guarantee().eps) < worst <= float(m.guarantee().eps) * (1 + 1e-9)
+        assert 0.6 * float(m.guarantee().epsilon) < worst <= float(m.guarantee().epsilon) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -222,13 +222,13 @@ def test_the_guarantee_is_tight_on_larger_grids(relation):
     crowd = [(1, 0)] * 25
     one, other = ([*crowd, (39, 39)], [*crowd, (0, 0)]) if relation is REPLACE else (crowd, [*crowd, (0, 0)])
     loss = largest_loss(*(np.array(list(m.law(x).values())) for x in (one, other)))
-    assert 0.998 < loss / float(m.guarantee().eps) <= 1
+    assert 0.998 < loss / float(m.guarantee().epsilon) <= 1
 
 
 @pytest.mark.parametrize("m", KINDS, ids=repr)
 def test_what_pairs_show_is_what_is_stated(m):
     shown = [
-        largest_loss(*(np.array(list(m.law(z).values())) for z in (x, y))) / float(m.guarantee(d).eps)
+        largest_loss(*(np.array(list(m.law(z).values())) for z in (x, y))) / float(m.guarantee(d).epsilon)
         for x, y, d in m.pairs()
     ]
     assert shown == pytest.approx([m.tightness] * 2, rel=1e-9)
@@ -443,7 +443,7 @@ def test_relations_are_carried_and_cost_the_same():
     for relation in nz.Neighbours:
         for one in (nz.sensitivity.count, nz.sensitivity.histogram):
             assert m.guarantee(one(neighbours=relation)) == nz.Pure("1/2", neighbours=relation)
-        assert m.guarantee(nz.sensitivity.histogram(neighbours=relation).times(3)).eps == Fraction(3, 2)
+        assert m.guarantee(nz.sensitivity.histogram(neighbours=relation).times(3)).epsilon == Fraction(3, 2)
     with pytest.raises(PrivacyError):
         NearestPlace.calibrated(nz.Pure(1, neighbours=ADD_REMOVE), nz.sensitivity.count(neighbours=REPLACE), **GIVEN)
 

@@ -94,7 +94,7 @@ def test_the_law_of_fine_scores_is_that_of_continuous_noise():
 @pytest.mark.parametrize("monotone", [False, True])
 def test_every_move_of_small_scores_keeps_epsilon_and_some_nearly_reach_it(monotone):
     m = NoisyMax(1, candidates=4, monotone=monotone)
-    stated, reached = float(m.guarantee(1).eps), 0.0
+    stated, reached = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.combinations_with_replacement(range(3), 4):
         law = m.pmf(range(4), q)
         for s in moves(4, 1, monotone):
@@ -124,7 +124,7 @@ def test_two_candidates_never_quite_reach_epsilon():
 
 def test_fractions_of_a_step_cost_no_more_than_stated():
     m = NoisyMax(1, candidates=3)
-    assert m.guarantee("3/2").eps == 3  # while whole scores within 3/2 move by 1 at most, which costs 2
+    assert m.guarantee("3/2").epsilon == 3  # while whole scores within 3/2 move by 1 at most, which costs 2
 
 
 def test_gumbel_noise_is_the_exponential_mechanism():
@@ -263,7 +263,7 @@ def test_the_gap_is_free_for_every_move_of_small_scores(noise, monotone, scale):
             for key in (q, tuple(np.add(q, s).tolist())):
                 laws[key] = laws.get(key) or m.law(key)
             reached = max(reached, worst(laws[q], laws[tuple(np.add(q, s).tolist())]))
-    stated = float(m.guarantee(1).eps)
+    stated = float(m.guarantee(1).epsilon)
     assert stated == (1 if monotone else 2) / float(m.scale)
     assert (1 - 1e-9 if noise == "geometric" else 0.99) * stated <= reached <= stated * (1 + 1e-9)
 
@@ -290,7 +290,7 @@ def test_the_noisy_maximum_must_not_be_released(noise, least):
     middle = [y for y in P if abs(y[1]) <= 10]  # where no noise is cut off
     assert max(abs(math.log(P[y] / Q[y])) if Q[y] else math.inf for y in middle) > least
     m = NoisyMaxGap(1, candidates=2, monotone=True, noise=noise)
-    assert m.guarantee(1).eps == 1
+    assert m.guarantee(1).epsilon == 1
     assert worst(m.law([0, 0]), m.law([1, 1])) < 1e-12
 
 
@@ -300,7 +300,7 @@ def test_half_the_noise_is_convicted(noise):
     x, y, d = m.pairs()[0]
     for factor, honest in ((1, True), (0.8, False)):
         law = NoisyMaxGap(factor, candidates=3, noise=noise).law
-        assert (worst(law(x), law(y)) <= float(m.guarantee(d).eps) * (1 + 1e-9)) is honest
+        assert (worst(law(x), law(y)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)) is honest
 
 
 @BOTH
@@ -388,7 +388,7 @@ def test_a_bar_that_forgets_what_a_winner_needed_is_too_short():
 @BOTH
 def test_its_pairs_are_as_tight_as_stated(noise):
     m = NoisyMaxGap("3/2", candidates=3, noise=noise)
-    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).eps) for x, y, d in m.pairs()]
+    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert m.tightness <= max(parts) <= 1 + 1e-9
 
 

@@ -73,7 +73,7 @@ def test_the_law_of_many_is_that_of_an_even_choice_among_binomially_many(k):
 @pytest.mark.parametrize("monotone", [False, True])
 def test_every_move_of_small_scores_keeps_epsilon_and_some_reach_it(monotone):
     m = PermuteAndFlip(1, candidates=3, monotone=monotone)
-    stated, worst = float(m.guarantee(1).eps), 0.0
+    stated, worst = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.product(range(-4, 1), repeat=3):
         law = m.pmf(range(3), q)
         for move in moves(3, 1, monotone):
@@ -86,7 +86,7 @@ def test_half_the_sensitivity_is_convicted():
     m = calibrate(PermuteAndFlip, 1, candidates=5, monotone=True)
     x, y, _ = PermuteAndFlip(1, candidates=5).pairs()[0]  # which move in both directions
     assert largest_loss(*laws_of(m, x, y)) == pytest.approx(2)
-    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).eps == 2
+    assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)).epsilon == 2
 
 
 def noisy_maximum(scores, scale, cells):

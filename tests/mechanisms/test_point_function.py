@@ -38,8 +38,8 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation):
     assert worst_delta(m.law, pairs, 1.0) == pytest.approx(0.05, rel=1e-9)
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
-        found = worst_delta(m.law, world(range(1, 7), other), float(promise.eps))
-        assert found <= float(promise.delta0) * (1 + 1e-9)
+        found = worst_delta(m.law, world(range(1, 7), other), float(promise.epsilon))
+        assert found <= float(promise.delta) * (1 + 1e-9)
 
 
 def test_a_key_counted_once_too_often_is_convicted(monkeypatch):

@@ -46,9 +46,9 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_delta(relation, epsil
     m, d = ProposeTestRelease(epsilon, delta, scale=scale, bound=BOUND), distances(near)
     assert 2 <= max(d.values()) < math.inf
     promise = m.guarantee(1)
-    assert promise.eps == m.epsilon + Fraction(BOUND, scale)
-    assert promise.delta0 == m.delta
-    found = worst_delta(law_by(m, d.get), edges(near), float(promise.eps))
+    assert promise.epsilon == m.epsilon + Fraction(BOUND, scale)
+    assert promise.delta == m.delta
+    found = worst_delta(law_by(m, d.get), edges(near), float(promise.epsilon))
     assert found <= float(m.delta) * (1 + 1e-9)
     assert found > 0.5 * float(m.delta)  # of answers 9 apart, noise hides a part
     assert check_distance(d.get, edges(near), answer=median, bound=BOUND) == len(edges(near))
@@ -136,7 +136,7 @@ def test_a_noisy_distance_costs_the_larger_delta():
 
 def test_reals_on_a_grid_move_apart_by_one_grid_more():
     m = ProposeTestRelease(1, "1e-2", scale=1, bound="1/2", grid="1/4")
-    assert m.guarantee(1).eps == 1 + Fraction(3, 4)
+    assert m.guarantee(1).epsilon == 1 + Fraction(3, 4)
     hair = 1e-9
     for x, y in (((0.125 - hair), (0.625 + 0.0)), ((-0.125 + hair), 0.375)):
         for a, b in ((3, 4), (0, 1), (7, 7)):
@@ -162,7 +162,7 @@ def test_a_group_costs_what_is_stated():
     m = ProposeTestRelease(1, "1e-2", scale=2, bound=BOUND)
     pairs = list({(a, c) for a in near for b in near[a] for c in near[b] if a < c})[::9]
     promise = m.guarantee(2)
-    assert worst_delta(law_by(m, d.get), pairs, float(promise.eps)) <= float(promise.delta0)
+    assert worst_delta(law_by(m, d.get), pairs, float(promise.epsilon)) <= float(promise.delta)
 
 
 def test_what_composes_is_the_test_and_the_noise():
@@ -170,8 +170,8 @@ def test_what_composes_is_the_test_and_the_noise():
     one = m.guarantee(1)
     for e in (0.5, 1, 1.5, 2):
         worst = worst_delta(law_by(m, distances(WORLDS[ADD_REMOVE]).get), edges(WORLDS[ADD_REMOVE]), e)
-        assert worst <= one.delta(e) * (1 + 1e-9)
-    assert (one * 50).epsilon("1/2") < 50 * 2
+        assert worst <= one.delta_at(e) * (1 + 1e-9)
+    assert (one * 50).epsilon_at("1/2") < 50 * 2
 
 
 def test_answers_and_refusals():

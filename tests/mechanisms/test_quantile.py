@@ -115,7 +115,7 @@ def test_every_pair_of_small_tables_keeps_epsilon_and_some_nearly_reach_it(epsil
     pairs = [(a, b) for a in laws for b in neighbours_of(a, relation, cells)]
     worst = max(np.abs(logs[a] - logs[b]).max() for a, b in pairs)
     assert reached * float(m.epsilon) <= worst <= float(m.epsilon) * (1 + 1e-12)
-    rho = float(m.guarantee(1).ledger.parts[0][0].rho())
+    rho = float(m.guarantee(1).losses.parts[0][0].rho())
     some = pairs[:: max(1, len(pairs) // 400)]
     for order in (1.1, 2, 10):
         assert max(renyi(np.exp(logs[a]), np.exp(logs[b]), order) for a, b in some) <= rho * order * (1 + 1e-9)
@@ -129,7 +129,7 @@ def test_the_guarantee_is_tight_for_any_number_of_records(cells, q, relation):
         m = Quantile(epsilon, q=q, cells=cells, rows=rows, neighbours=relation, groups=1)
         assert m.guarantee(rows) == nz.Pure(epsilon, neighbours=relation)
         for x, y, d in [*m.pairs(), m._worst_pair(5)]:
-            stated = float(m.guarantee(d).eps)
+            stated = float(m.guarantee(d).epsilon)
             assert (1 - 1e-9) * stated <= largest_loss(*laws_of(m, x, y)) <= stated * (1 + 1e-9)
 
 
@@ -145,7 +145,7 @@ def test_two_records_in_two_groups_cost_twice_as_much(q):
     gained = laws_of(m, *m.pairs()[0][:2])
     assert together(gained, gained) == pytest.approx(2, rel=1e-9)
     assert m.guarantee(2) == nz.Pure(2, neighbours=ADD_REMOVE)
-    assert replace(m, groups=1).guarantee(2).eps <= replace(m, groups=2).guarantee(3).eps * Fraction(2, 3) <= 2
+    assert replace(m, groups=1).guarantee(2).epsilon <= replace(m, groups=2).guarantee(3).epsilon * Fraction(2, 3) <= 2
 
 
 def test_a_record_may_be_replaced_by_one_in_another_group():
@@ -160,7 +160,7 @@ def test_a_record_may_be_replaced_by_one_in_another_group():
 
 def test_the_rho_of_a_record_that_is_replaced_across_groups():
     def rho(m):
-        return float(m.guarantee(1).ledger.parts[0][0].rho())
+        return float(m.guarantee(1).losses.parts[0][0].rho())
 
     for q, share in (("9/10", 2), ("1/2", 4)):  # two steps of 9/10 in two groups; a whole one in one group, twice 1/2
         m = Quantile(1, q=q, cells=6, neighbours=REPLACE)
@@ -429,7 +429,7 @@ def test_sensitivities_of_histograms_count_records():
     m = Quantile(1, q="1/2", cells=50, groups=1)
     assert m.guarantee(gone) == m.guarantee(1) == nz.Pure(1, neighbours=ADD_REMOVE)
     assert m.guarantee(one).neighbours is REPLACE
-    assert m.guarantee(one).eps == m.guarantee(2).eps  # s is 1/2 and 1
+    assert m.guarantee(one).epsilon == m.guarantee(2).epsilon  # s is 1/2 and 1
     assert m.guarantee(gone.times(3)) == m.guarantee(3)
     assert m.guarantee(Sensitivity(5, 5, 1, 5, neighbours=ADD_REMOVE)) == m.guarantee(5)  # five cells by one each
     assert m.guarantee(Sensitivity(10, 10, 1, 10, neighbours=REPLACE)) == m.guarantee(one.times(5))  # ten cells
@@ -438,7 +438,7 @@ def test_sensitivities_of_histograms_count_records():
     assert m.guarantee("3/2") == m.guarantee(2)
     for sensitivity in (one, gone.times(2), 3):
         made = Quantile.calibrated(nz.Pure(1), sensitivity, q="1/4", cells=9)
-        assert made.guarantee(sensitivity).eps == 1
+        assert made.guarantee(sensitivity).epsilon == 1
     with pytest.raises(PrivacyError):
         Quantile.calibrated(nz.Pure(1, neighbours=ADD_REMOVE), one, q="1/4", cells=9)
 

@@ -117,11 +117,11 @@ def test_every_pair_of_small_tables_keeps_epsilon(m):
     laws = {t: m.law(histogram(t, m.cells)) for t in tables(m.cells, 6)}
     one = {t: [(*t[:i], *t[i + 1 :]) for i in range(len(t))] for t in laws}
     worst = max(loss(laws[t], laws[less]) for t in laws for less in one[t])
-    assert 0.2 * float(m.epsilon) < worst <= float(m.guarantee(1).eps) * (1 + 1e-12)
+    assert 0.2 * float(m.epsilon) < worst <= float(m.guarantee(1).epsilon) * (1 + 1e-12)
     replaced = nz.sensitivity.histogram(neighbours=REPLACE)
     moved = {t: {tuple(sorted((*less, v))) for less in one[t] for v in range(m.cells)} for t in laws if len(t) < 5}
     worst = max(loss(laws[t], laws[other]) for t in moved for other in moved[t])
-    assert worst <= float(m.guarantee(replaced).eps) * (1 + 1e-12)
+    assert worst <= float(m.guarantee(replaced).epsilon) * (1 + 1e-12)
     assert m.guarantee(replaced) == nz.Pure(2 * m.epsilon, neighbours=REPLACE)
 
 
@@ -174,7 +174,7 @@ def test_broken_twins_are_convicted(twin):
 def test_levels_compose_to_less_than_their_sum():
     m = Quantiles(4, cells=100)
     assert m.levels == 4
-    assert m.guarantee(1).ledger.parts[0][1] == 4
+    assert m.guarantee(1).losses.parts[0][1] == 4
     assert m.guarantee(1) <= nz.ZCDP(Fraction(16, 8 * 4))
     assert not m.guarantee(1) <= nz.ZCDP(Fraction(15, 8 * 4))
     for count, levels in ((1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (15, 4), (16, 5)):

@@ -26,7 +26,7 @@ def check(m, cells, moved):
         else:
             P, Q = (dict(enumerate(m.pmf(range(cells), table))) for table in (x, y))
         likely = [k for k in P if min(P[k], Q[k]) > 1e-12]
-        assert max(abs(np.log(P[k] / Q[k])) for k in likely) <= float(m.guarantee(d).eps) * (1 + 1e-6) + 1e-9
+        assert max(abs(np.log(P[k] / Q[k])) for k in likely) <= float(m.guarantee(d).epsilon) * (1 + 1e-6) + 1e-9
 
 
 @pytest.mark.parametrize("kind", [Quantile, FlippedQuantile])
@@ -60,7 +60,7 @@ def test_long_answers_with_little_epsilon_are_released():
 @pytest.mark.parametrize("size", ["1/1000", 1, 10**6])
 def test_a_coarser_grid_costs_next_to_nothing(epsilon, size):
     m = nz.calibrate(nz.Laplace, nz.Pure(epsilon), sensitivity=size)
-    exact = Fraction(size) / nz.Pure(epsilon).eps
+    exact = Fraction(size) / nz.Pure(epsilon).epsilon
     assert exact <= m.scale <= exact * (1 + Fraction(1, 2**20))
     assert m.scale / m.grid <= 2**37 or Fraction(epsilon) < Fraction(1, 2**16)
 
@@ -78,6 +78,6 @@ def test_units_that_are_always_seen_are_named():
     assert "delta" not in str(refusal.value)
     assert Keep("1/2", "1/3").guarantee(1) == nz.Approx("1/2", "1/3", neighbours=ADD_REMOVE)
     for m, most in ((Keep(1, "1e-6"), 14), (Keep("1/100", "1/10"), 9), (Keep(3, "1e-9", groups=4), 7)):
-        assert all(0 < m.guarantee(d).delta0 < 1 for d in range(1, most + 1))
+        assert all(0 < m.guarantee(d).delta < 1 for d in range(1, most + 1))
         with pytest.raises(InputError, match=f"group of {most + 1} units"):
             m.guarantee(most + 1)

@@ -78,7 +78,7 @@ def test_every_move_of_small_scores_keeps_epsilon_and_some_come_near(monotone):
         for move in itertools.product(range(0 if monotone else -1, 2), repeat=3):
             other = {i: s + d for i, (s, d) in enumerate(zip(q, move, strict=True)) if s + d}
             worst = max(worst, worst_loss(m, one, other))
-    stated = float(m.guarantee(1).eps)
+    stated = float(m.guarantee(1).epsilon)
     assert 0.995 * stated < worst <= stated * (1 + 1e-12)
 
 
@@ -92,7 +92,9 @@ def test_the_guarantee_is_that_of_the_exponential_mechanism():
     sparse, plain = SparseExponential("3/2", candidates=HUGE), Exponential("3/2", candidates=2)
     for distance in (1, "1/3", nz.sensitivity.histogram(), nz.sensitivity.histogram(neighbours=nz.Neighbours.REPLACE)):
         assert sparse.guarantee(distance) == plain.guarantee(distance)
-        assert (sparse.guarantee(distance) * 50).epsilon("1e-6") == (plain.guarantee(distance) * 50).epsilon("1e-6")
+        assert (sparse.guarantee(distance) * 50).epsilon_at("1e-6") == (plain.guarantee(distance) * 50).epsilon_at(
+            "1e-6"
+        )
 
 
 def zeros_forgotten(m, scores):

@@ -125,7 +125,7 @@ def test_laws_too_large_to_enumerate_are_refused(m):
 @pytest.mark.parametrize(("scales", "positives", "k"), [((2, 4), 1, 3), (("3/2", 1), 1, 3), (("1/2", "1/2"), 2, 3)])
 def test_every_move_of_small_queries_keeps_epsilon_and_some_reach_it(scales, positives, k, monotone):
     m = SparseVector(*scales, positives=positives, monotone=monotone)
-    stated = float(m.guarantee(1).eps)
+    stated = float(m.guarantee(1).epsilon)
     at = [q + m.centre for q in (-2, 0, 1)]
     laws = {q: m.law(q) for q in itertools.product(range(min(at) - 1, max(at) + 2), repeat=k)}
     worst = max(
@@ -146,7 +146,7 @@ def test_random_neighbours_keep_epsilon(monotone):
         m = SparseVector(*scales, positives=c, monotone=monotone)
         q = draw.integers(-6, 7, k)
         move = draw.integers(0 if monotone else -d, d + 1, k) * (draw.choice([-1, 1]) if monotone else 1)
-        assert largest_loss(m.law(q), m.law(q + move)) <= float(m.guarantee(d).eps) * (1 + 1e-9)
+        assert largest_loss(m.law(q), m.law(q + move)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -159,13 +159,13 @@ def test_histograms_pay_for_moves_that_add_up_to_little(relation):
     laws = {q: m.law(q) for q in itertools.product(range(-2, 3), repeat=3)}
     at = list(itertools.product((-1, 0, 1), repeat=3))
     worst = max(largest_loss(laws[q], laws[tuple(np.add(q, move))]) for q in at for move in some)
-    assert worst == pytest.approx(float(stated.eps), rel=1e-9)
+    assert worst == pytest.approx(float(stated.epsilon), rel=1e-9)
 
 
 @pytest.mark.parametrize("m", [*examples, *textbook], ids=repr)
 def test_pairs_reach_what_is_stated(m):
     for x, y, d in m.pairs():
-        assert largest_loss(m.law(x), m.law(y)) >= m.tightness * float(m.guarantee(d).eps)
+        assert largest_loss(m.law(x), m.law(y)) >= m.tightness * float(m.guarantee(d).epsilon)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -191,7 +191,7 @@ def test_an_analyst_who_adapts_learns_no_more():
         P = transcripts(first, after)
         assert math.fsum(P.values()) == pytest.approx(1, abs=1e-12)
         for up, *then in itertools.product((-1, 1), repeat=4):
-            assert largest_loss(P, transcripts(first + up, np.add(after, then))) <= float(m.guarantee(1).eps) + 1e-9
+            assert largest_loss(P, transcripts(first + up, np.add(after, then))) <= float(m.guarantee(1).epsilon) + 1e-9
 
 
 # Broken twins
@@ -223,7 +223,7 @@ def test_the_compared_value_must_not_be_told():
     m = SparseVector(1, 1, monotone=True)
     P, Q = compared_values(m, [0, 0]), compared_values(m, [1, 0])
     assert any(P[y] > 1e-3 and y not in Q for y in P)  # a value that only one of them can have
-    assert largest_loss(m.law([0, 0]), m.law([1, 0])) <= m.guarantee(1).eps + 1e-9
+    assert largest_loss(m.law([0, 0]), m.law([1, 0])) <= m.guarantee(1).epsilon + 1e-9
 
 
 def test_a_threshold_without_noise_is_convicted():
@@ -240,13 +240,13 @@ def test_less_noise_is_convicted(field, factor):
     m = SparseVector(2, 4)
     twin = dataclasses.replace(m, **{field: getattr(m, field) * Fraction(factor)})
     x, y, _ = twin.pairs()[0]
-    assert largest_loss(twin.law(x), twin.law(y)) > float(m.guarantee(1).eps) * 1.05
+    assert largest_loss(twin.law(x), twin.law(y)) > float(m.guarantee(1).epsilon) * 1.05
 
 
 def test_the_auditor_does_not_convict_it():
     m = SparseVector("3/2", 3)
     x, y, _ = m.pairs()[0]
-    assert epsilon_lower_bound(m, x, y, runs=4000, confidence=1 - 1e-9) <= m.guarantee(1).eps
+    assert epsilon_lower_bound(m, x, y, runs=4000, confidence=1 - 1e-9) <= m.guarantee(1).epsilon
 
 
 # Calibration
@@ -316,7 +316,7 @@ def test_approximate_promises_are_kept_and_beat_addition(kind, c):
     assert m.guarantee(1) <= promise
     assert m.scale <= calibrate(kind, Pure(1), positives=c).scale
     if kind is Sparse and c >= 50:
-        assert m.guarantee(1).epsilon("1e-6") == pytest.approx(1, abs=1e-6)  # all of it is used
+        assert m.guarantee(1).epsilon_at("1e-6") == pytest.approx(1, abs=1e-6)  # all of it is used
         assert m.scale < calibrate(kind, Pure(1), positives=c).scale * Fraction(9, 10)
         published = math.sqrt(32 * c * math.log(1e6))  # E21: the textbook's own sigma
         assert m.scale < published / 2.4

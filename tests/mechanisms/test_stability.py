@@ -97,9 +97,9 @@ def name(m):
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 def test_pairs_keep_the_promise_and_attain_as_much_as_stated(m):
     promise = m.guarantee(1)
-    found = [delta_between(m.law(x), m.law(y), float(promise.eps)) for x, y, _ in m.pairs()]
-    assert max(found) <= float(promise.delta0) * (1 + 1e-9)
-    assert max(found) >= float(promise.delta0) * m.tightness * (1 - 1e-9)
+    found = [delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y, _ in m.pairs()]
+    assert max(found) <= float(promise.delta) * (1 + 1e-9)
+    assert max(found) >= float(promise.delta) * m.tightness * (1 - 1e-9)
     for x, y, _ in m.pairs():
         assert math.fsum(m.law(x).values()) == pytest.approx(1, abs=1e-12)
         assert math.fsum(m.law(y).values()) == pytest.approx(1, abs=1e-12)
@@ -138,9 +138,9 @@ def test_relations_are_carried(m):
     for relation in Neighbours:
         assert m.guarantee(sensitivity.histogram(neighbours=relation)).neighbours is relation
     nobody = m.guarantee(0)
-    assert nobody.eps == nobody.delta0 == 0
-    assert float(m.guarantee(2).eps) == pytest.approx(2 * float(m.guarantee(1).eps), rel=0.05)
-    assert m.guarantee(2).delta0 > m.guarantee(1).delta0
+    assert nobody.epsilon == nobody.delta == 0
+    assert float(m.guarantee(2).epsilon) == pytest.approx(2 * float(m.guarantee(1).epsilon), rel=0.05)
+    assert m.guarantee(2).delta > m.guarantee(1).delta
 
 
 @pytest.mark.parametrize("relation", [None, ADD_REMOVE, REPLACE])

@@ -57,7 +57,7 @@ def test_changes_under_replace_must_not_be_counted_in_additions_and_removals():
     replace, both = WORLDS[REPLACE], world([0, 1, 2, 3], range(3, 8), ADD_REMOVE)
     m, changes = Stable(1, "1/20"), to_alter(both, f)
     assert worst_delta(law_by(m, f, changes), edges(replace), 1.0) > 0.06
-    twice = float(m.guarantee(2).delta0)
+    twice = float(m.guarantee(2).delta)
     assert worst_delta(law_by(m, f, changes), edges(replace), 2.0) <= twice * (1 + 1e-9)
 
 
@@ -84,8 +84,8 @@ def test_several_people_cost_what_is_stated(steps):
     same = [((5, a), (5, a + steps)) for a in range(30)]
     other = [((5, a), (6, b)) for a in range(steps) for b in range(steps)]
     for pairs in (same, other):
-        found = max(delta_between(m.law(x), m.law(y), float(promise.eps)) for x, y in pairs)
-        assert found == pytest.approx(float(promise.delta0), rel=1e-9)
+        found = max(delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y in pairs)
+        assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
 def test_it_releases_more_often_than_the_noisy_distance():

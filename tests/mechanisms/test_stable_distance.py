@@ -28,15 +28,15 @@ def test_the_promise_is_kept_and_delta_attained(relation, scale, threshold):
     m, near = StableDistance(scale, threshold), WORLDS[relation]
     promise, changes = m.guarantee(1), to_alter(near, median)
     a = math.exp(-1 / float(m.scale))
-    assert float(promise.delta0) == pytest.approx(a**threshold / (1 + a), rel=1e-12)
-    found = worst_delta(law_by(m, changes), edges(near), float(promise.eps))
-    assert found == pytest.approx(float(promise.delta0), rel=1e-9)
-    assert worst_delta(law_by(m, changes), edges(near), 0.99 * float(promise.eps)) > 1.001 * found  # no less holds
-    assert float(promise.eps) == pytest.approx(1 / float(m.scale) + math.log1p(-(a**threshold)), rel=1e-12)
+    assert float(promise.delta) == pytest.approx(a**threshold / (1 + a), rel=1e-12)
+    found = worst_delta(law_by(m, changes), edges(near), float(promise.epsilon))
+    assert found == pytest.approx(float(promise.delta), rel=1e-9)
+    assert worst_delta(law_by(m, changes), edges(near), 0.99 * float(promise.epsilon)) > 1.001 * found  # no less holds
+    assert float(promise.epsilon) == pytest.approx(1 / float(m.scale) + math.log1p(-(a**threshold)), rel=1e-12)
     lower = replace(m, threshold=threshold - 1)
     quiet = replace(m, scale=m.scale * Fraction(4, 5))
     for broken in (law_by(lower, changes), law_by(m, changes, shift=1), law_by(quiet, changes)):
-        assert worst_delta(broken, edges(near), float(promise.eps)) > 1.05 * float(promise.delta0)
+        assert worst_delta(broken, edges(near), float(promise.epsilon)) > 1.05 * float(promise.delta)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2, "1e-3"), (3, "1e-3"), ("1/2", "1e-6"), (1, "0.4")])
@@ -44,9 +44,9 @@ def test_calibration_takes_the_least_threshold(epsilon, delta):
     promise = Approx(epsilon, delta)
     m = StableDistance.calibrated(promise)
     assert m.guarantee(1) <= promise
-    assert m.scale == 1 / promise.eps
-    a = math.exp(-float(promise.eps))
-    least = next(t for t in range(100) if a**t / (1 + a) <= float(promise.delta0))  # erratum E2
+    assert m.scale == 1 / promise.epsilon
+    a = math.exp(-float(promise.epsilon))
+    least = next(t for t in range(100) if a**t / (1 + a) <= float(promise.delta))  # erratum E2
     assert m.threshold == least
     if least:
         assert not replace(m, threshold=least - 1).guarantee(1) <= promise
@@ -58,8 +58,8 @@ def test_several_people_cost_what_is_stated():
         promise = m.guarantee(steps)
         pairs = [((5, a), (5, a + steps)) for a in range(12)]
         pairs += [((5, a), (6, b)) for a in range(steps) for b in range(steps)]
-        found = max(delta_between(m.law(x), m.law(y), float(promise.eps)) for x, y in pairs)
-        assert found == pytest.approx(float(promise.delta0), rel=1e-9)
+        found = max(delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y in pairs)
+        assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
 def test_the_value_is_told_where_the_noisy_distance_says_so():

@@ -94,10 +94,10 @@ def test_the_other_relation_costs_what_is_stated(relation, candidates):
     m = StableMode(1, "1/50", candidates=candidates, neighbours=relation)
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
-        found = worst_delta(lambda t: m.law(read(m)(t)), edges(WORLDS[other]), float(promise.eps))
-        assert found <= float(promise.delta0) * (1 + 1e-9)
+        found = worst_delta(lambda t: m.law(read(m)(t)), edges(WORLDS[other]), float(promise.epsilon))
+        assert found <= float(promise.delta) * (1 + 1e-9)
         assert found >= float(m.delta) * 0.9
-    assert promise.eps == (2 if relation is ADD_REMOVE else 1)
+    assert promise.epsilon == (2 if relation is ADD_REMOVE else 1)
 
 
 def gap(x):
@@ -145,7 +145,7 @@ def test_several_records_of_one_person():
     assert m.guarantee(Sensitivity(3, 9, 3, 3, neighbours=ADD_REMOVE)) == m.guarantee(3)
     r = StableMode(1, "1e-4", candidates=3, neighbours=REPLACE)
     assert r.guarantee(Sensitivity(6, 18, 3, 6, neighbours=REPLACE)) == r.guarantee(3)
-    assert r.guarantee(sensitivity.histogram()).eps == 1
+    assert r.guarantee(sensitivity.histogram()).epsilon == 1
     kept = StableMode.calibrated(Approx(1, "1e-6"), 3, candidates=5)
     assert kept.guarantee(3) <= Approx(1, "1e-6")
 
@@ -205,6 +205,6 @@ def test_stable_or_chosen_costs_the_sum():
         return told | {("chosen", v): rest * float(chosen.pmf(v, counts(t))) for v in range(3)}
 
     total = stable.guarantee(1) + chosen.guarantee(1)
-    assert float(total.eps) == 1
+    assert float(total.epsilon) == 1
     assert worst_delta(law, edges(WORLDS[ADD_REMOVE]), 1.0) <= 0.02 * (1 + 1e-9)
     assert math.isclose(sum(law((0, 1, 1)).values()), 1)

@@ -58,7 +58,7 @@ def worst(m: Threshold, groups: int, eps: float, counts: tuple[int, ...]) -> flo
 @pytest.mark.parametrize(("eps", "delta"), [(1, "1e-3"), (3, "1e-4"), ("1/2", "1/200")])
 def test_neighbours_keep_the_promise(noise, groups, eps, delta):
     m = Threshold.calibrated(Approx(eps, delta), groups=groups, noise=noise)
-    t, e, stated = m.threshold, float(Fraction(eps)), float(m.guarantee().delta0)
+    t, e, stated = m.threshold, float(Fraction(eps)), float(m.guarantee().delta)
     found = worst(m, groups, e, (0, 1, t - 2, t - 1, t, t + 1, t + 30))
     assert found <= stated * (1 + 1e-9) <= float(Fraction(delta)) * (1 + 2e-9)
     assert found >= stated * (1 - 1e-6), "some neighbours reach the stated delta"
@@ -79,7 +79,7 @@ def test_broken_twins_break_the_promise(noise):
     ):
         assert worst(broken, 2, 1.0, counts) > 1.001e-3
         assert not broken.guarantee() <= promise
-    undivided = next(t for t in range(1, 99) if tail(replace(m, threshold=t).law, t - 1) <= promise.delta0)
+    undivided = next(t for t in range(1, 99) if tail(replace(m, threshold=t).law, t - 1) <= promise.delta)
     assert undivided < m.threshold, "delta not divided by the groups"
     assert worst(replace(m, threshold=undivided), 2, 1.0, counts) > 1.001e-3
 
@@ -92,9 +92,9 @@ def test_the_tail_begins_at_the_threshold(scale):
         exactly = (1 - a) / (1 + a) * (a**t / (1 - a)) if t > 0 else 1 - a ** (1 - t) / (1 + a)
         assert exactly - Fraction(1, 10**60) <= tail(noise, t) <= exactly * (1 + Fraction(1, 2**80))
     m = Threshold(scale, 4)
-    assert float(m.guarantee().delta0) == pytest.approx(float(m.chance(1)), rel=1e-12)
+    assert float(m.guarantee().delta) == pytest.approx(float(m.chance(1)), rel=1e-12)
     one_late = float(a**4 / (1 + a))  # a tail from t on instead of t - 1 understates delta by e^(1/scale)
-    assert float(m.guarantee().delta0) / one_late == pytest.approx(math.exp(1 / float(noise.scale)))
+    assert float(m.guarantee().delta) / one_late == pytest.approx(math.exp(1 / float(noise.scale)))
 
 
 @pytest.mark.parametrize("sigma", [Fraction(1, 2), 1, 4, 300])
@@ -170,7 +170,7 @@ def test_calibration_keeps_the_promise(eps, digits, groups, noise, relation, uni
 
 def test_ranges_of_new_groups_only_raise_delta():
     m = Threshold.calibrated(Approx(1, "1e-6"), groups=45, noise="gaussian")
-    s2, new, stated = m.scale**2, float(tail(m.law, m.threshold - 1)), float(m.guarantee().delta0)
+    s2, new, stated = m.scale**2, float(tail(m.law, m.threshold - 1)), float(m.guarantee().delta)
     for j in range(46):
         unseen = (1 - new) ** j
         assert 1 - unseen * (1 - old_delta(s2, 45 - j, 1.0)) <= stated
@@ -180,8 +180,8 @@ def test_several_units_move_a_group_further():
     for m in (Threshold(1, 9), Threshold(1, 9, noise="truncated"), Threshold(3, 15, noise="gaussian", epsilon=2)):
         two = m.guarantee(2)
         for n in (0, 1, m.threshold, m.threshold + 20):
-            assert divergence(m, ((n, n + 2),), float(two.eps)) <= float(two.delta0)
-        assert divergence(m, ((0, 2),), float(two.eps)) > float(m.guarantee().delta0)
+            assert divergence(m, ((n, n + 2),), float(two.epsilon)) <= float(two.delta)
+        assert divergence(m, ((0, 2),), float(two.epsilon)) > float(m.guarantee().delta)
     assert m.guarantee(0) == Approx(0, 0, neighbours=ADD_REMOVE)
 
 
@@ -235,9 +235,9 @@ def test_what_composition_knows_is_true():
         g = m.guarantee()
         for e in (0.1, 0.3, 1.0, 2.0):
             truth = worst(m, 1, e, (0, 1, m.threshold, m.threshold + 60))
-            assert truth <= g.delta(e) * (1 + 1e-9)
+            assert truth <= g.delta_at(e) * (1 + 1e-9)
         twice = [divergence(m, ((n, n + 1), (k, k + 1)), 1.0) for n in (0, m.threshold + 20) for k in (0, m.threshold)]
-        assert max(twice) <= (g * 2).delta(1) * (1 + 1e-9)
+        assert max(twice) <= (g * 2).delta_at(1) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -114,10 +114,10 @@ CASES = [(1, "1e-6", 1, 1), ("1/2", "1e-4", 1, 1), (2, "1e-9", 3, 1), (1, "1e-5"
 def test_delta_is_not_under_reported_and_one_lower_threshold_breaks_it(eps, delta, groups, weight, noise):
     promise = Approx(eps, delta)
     m = Threshold.calibrated(promise, groups=groups, noise=noise, weight=weight)
-    stated, true = m.guarantee().delta0, exactly(one_unit_alone(m, groups, weight))
-    assert true * (1 - Fraction(1, 10**20)) <= stated <= promise.delta0
+    stated, true = m.guarantee().delta, exactly(one_unit_alone(m, groups, weight))
+    assert true * (1 - Fraction(1, 10**20)) <= stated <= promise.delta
     lower = replace(m, threshold=m.threshold - 1)
-    assert exactly(one_unit_alone(lower, groups, weight)) > promise.delta0
+    assert exactly(one_unit_alone(lower, groups, weight)) > promise.delta
     assert not lower.guarantee() <= promise
     if noise == "geometric":
         one_late = exactly(one_unit_alone(replace(m, threshold=m.threshold + 1), groups, weight))
@@ -134,16 +134,16 @@ def test_under_replace_twice_as_many_counts_are_paid_for(eps, delta, groups, wei
     """With truncated noise all of them can give the unit away; with the others half of them, so delta is a bound."""
     promise = Approx(eps, delta, neighbours=REPLACE)
     m = Threshold.calibrated(promise, groups=groups, noise=noise, weight=weight)
-    stated = m.guarantee(neighbours=REPLACE).delta0
-    assert exactly(one_unit_alone(m, 2 * groups, weight)) * (1 - Fraction(1, 10**20)) <= stated <= promise.delta0
-    assert exactly(one_unit_alone(replace(m, threshold=m.threshold - 1), 2 * groups, weight)) > promise.delta0
+    stated = m.guarantee(neighbours=REPLACE).delta
+    assert exactly(one_unit_alone(m, 2 * groups, weight)) * (1 - Fraction(1, 10**20)) <= stated <= promise.delta
+    assert exactly(one_unit_alone(replace(m, threshold=m.threshold - 1), 2 * groups, weight)) > promise.delta
 
 
 @pytest.mark.parametrize(("eps", "delta", "reach", "true"), [(1, "1e-6", 14, 3.8426e-7), ("1/2", "1e-4", 16, 8.22e-5)])
 def test_truncated_noise_at_published_points(eps, delta, reach, true):
     m = Threshold.calibrated(Approx(eps, delta), noise="truncated")
     assert m.law.reach == m.threshold - 1 == reach
-    assert float(m.guarantee().delta0) == pytest.approx(true, rel=1e-3)
+    assert float(m.guarantee().delta) == pytest.approx(true, rel=1e-3)
 
 
 @settings(max_examples=60)
@@ -214,18 +214,18 @@ def test_all_neighbours_of_small_worlds_keep_the_promise(noise, groups, weight, 
     keys = groups * (2 if relation is REPLACE else 1)
     promise = Approx(2, "1/50", neighbours=relation)
     m = Threshold.calibrated(promise, groups=groups, noise=noise, weight=weight)
-    stated = float(m.guarantee(neighbours=relation).delta0)
+    stated = float(m.guarantee(neighbours=relation).delta)
     found = worst(m, keys, groups, weight, relation, 2.0)
-    assert found <= stated * (1 + 1e-9) <= float(promise.delta0) * (1 + 2e-9)
+    assert found <= stated * (1 + 1e-9) <= float(promise.delta) * (1 + 2e-9)
     quiet = replace(m, scale=m.scale * Fraction(4, 5))
-    assert worst(quiet, keys, groups, weight, relation, 2.0) > float(promise.delta0)
+    assert worst(quiet, keys, groups, weight, relation, 2.0) > float(promise.delta)
     if relation is ADD_REMOVE or noise == "truncated":
         assert found >= stated * (1 - 1e-6 if noise != "gaussian" else 0.98), "some neighbours reach it"
         lower = replace(m, threshold=m.threshold - 1)
-        assert worst(lower, keys, groups, weight, relation, 2.0) > float(promise.delta0)
+        assert worst(lower, keys, groups, weight, relation, 2.0) > float(promise.delta)
     if weight > 1:
         light = replace(m, weight=weight - 1).guarantee(neighbours=relation)
-        assert worst(m, keys, groups, weight, relation, float(light.eps)) > float(light.delta0) * 1.001
+        assert worst(m, keys, groups, weight, relation, float(light.epsilon)) > float(light.delta) * 1.001
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -255,10 +255,10 @@ def test_truncated_counts_compose_as_randomized_response():
     m = Threshold(2, 8, noise="truncated", groups=2)
     for e in (0.25, 0.5, 1.0):
         truth = worst(m, 2, 2, 1, ADD_REMOVE, e)
-        assert truth * (1 - 1e-9) <= m.guarantee().delta(e) <= truth * (1 + 1e-4)
+        assert truth * (1 - 1e-9) <= m.guarantee().delta_at(e) <= truth * (1 + 1e-4)
     for distance in (2, Sensitivity(3, 9, 3, 3, neighbours=ADD_REMOVE)):
         g = m.guarantee(distance)
-        assert g.delta(g.eps) <= float(g.delta0) * (1 + 1e-9)
+        assert g.delta_at(g.epsilon) <= float(g.delta) * (1 + 1e-9)
 
 
 # Rare draws

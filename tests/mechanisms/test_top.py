@@ -96,7 +96,7 @@ def test_gumbel_noise_once_has_the_law_of_rounds():
 @pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 4), (3, 4), (3, 3)])
 def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
     m = Top(1, candidates=n, k=k, monotone=monotone)
-    stated, reached = float(m.guarantee(1).eps), 0.0
+    stated, reached = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.combinations_with_replacement(range(3), n):
         law = m.law(q)
         reached = max(reached, *(worst(law, m.law(np.add(q, s))) for s in moves(n, 1, monotone)))
@@ -109,8 +109,8 @@ def test_candidates_far_behind_reach_epsilon(m):
     far, others = 40 * int(m.scale), m.candidates - m.rounds
     x = [-far] * m.rounds + [0] * others
     y = [1 - far] * m.rounds + [0 if m.monotone else -1] * others
-    assert worst(m.law(x), m.law(y)) == pytest.approx(float(m.guarantee(1).eps), rel=1e-9)
-    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).eps) for x, y, d in m.pairs()]
+    assert worst(m.law(x), m.law(y)) == pytest.approx(float(m.guarantee(1).epsilon), rel=1e-9)
+    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert m.tightness <= max(parts) <= 1 + 1e-9
 
 
@@ -126,15 +126,15 @@ def test_one_count_that_moves_costs_every_round():
 def test_the_rho_and_the_deltas_of_rounds_hold(monotone):
     m = Top(1, candidates=3, k=2, monotone=monotone)
     promise = m.guarantee(1)
-    rho = 2 * float(promise.eps / 2) ** 2 / 8
+    rho = 2 * float(promise.epsilon / 2) ** 2 / 8
     assert promise <= nz.ZCDP(Fraction(rho))
     for q in itertools.product(range(3), (0, 5), range(3)):
         for s in moves(3, 1, monotone):
             P, Q = arrays(m.law(q), m.law(np.add(q, s)))
             assert max(renyi(P, Q, order) / order for order in (1.1, 2, 8)) <= rho * (1 + 1e-9)
             for part in (0.2, 0.5, 0.8):
-                e = part * float(promise.eps)
-                assert hockey_stick(P, Q, e) <= promise.delta(e) + 1e-12
+                e = part * float(promise.epsilon)
+                assert hockey_stick(P, Q, e) <= promise.delta_at(e) + 1e-12
 
 
 def test_no_pair_of_a_range_has_a_larger_delta():
@@ -158,10 +158,10 @@ def test_both_ends_of_the_loss_add_up_to_one():
 
 def test_rounds_compose_below_plain_and_optimal_composition_of_epsilons():
     promise = Top(10, candidates=100, k=30, monotone=True).guarantee(1)
-    known = promise.epsilon("1e-6")
-    assert promise.eps == 3
+    known = promise.epsilon_at("1e-6")
+    assert promise.epsilon == 3
     assert known < 1.4 < 2 < optimal("0.1", 0, 30, "1e-6")
-    assert known > 0.9 * nz.ZCDP(Fraction(30, 800)).epsilon("1e-6")
+    assert known > 0.9 * nz.ZCDP(Fraction(30, 800)).epsilon_at("1e-6")
 
 
 def test_half_the_sensitivity_is_convicted():

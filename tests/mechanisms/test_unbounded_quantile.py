@@ -49,7 +49,7 @@ def test_every_pair_of_small_tables_keeps_what_is_stated_under_both_relations(ep
     m = UnboundedQuantile(epsilon, q=q, steps=3, base=2, neighbours=own)
     laws = {counts: m.law(counts) for counts in histograms(4, 3)}
     for relation in nz.Neighbours:
-        stated = float(m.guarantee(ONE[relation]).eps)
+        stated = float(m.guarantee(ONE[relation]).epsilon)
         assert 0.7 * stated <= worst(laws, relation) <= stated * (1 + 1e-9)
     assert m.guarantee(ONE[own]) == nz.Pure(epsilon, neighbours=own)
 
@@ -74,7 +74,7 @@ def test_half_the_noise_is_convicted(twin):
 def test_the_general_theorem_charges_more():
     m = UnboundedQuantile(1, q="9/10", steps=100)
     step = max(m.q, 1 - m.q)
-    assert step * (m.threshold_rate + 2 * m.rate) > Fraction(14, 10) * m.guarantee(1).eps
+    assert step * (m.threshold_rate + 2 * m.rate) > Fraction(14, 10) * m.guarantee(1).epsilon
 
 
 @pytest.mark.parametrize("m", examples, ids=repr)

@@ -31,8 +31,8 @@ def test_lines_end_at_the_theorems(axes):
         "advanced": theorems.advanced("0.1", 30, "1e-6")[0],
         "zCDP": theorems.concentrated("0.1", 30, "1e-6"),
         "optimal": theorems.optimal("0.1", 0, 30, "1e-6"),
-        "Laplace": (nz.Laplace(10).guarantee() * 30).epsilon("1e-6"),
-        "Gaussian, same sd": pytest.approx((nz.Gaussian("14.142135623730951").guarantee() * 30).epsilon("1e-6")),
+        "Laplace": (nz.Laplace(10).guarantee() * 30).epsilon_at("1e-6"),
+        "Gaussian, same sd": pytest.approx((nz.Gaussian("14.142135623730951").guarantee() * 30).epsilon_at("1e-6")),
     }
 
 

@@ -89,7 +89,7 @@ def test_curves_are_convex_and_never_above_guessing(guarantee):
     assert np.all(np.diff(betas) <= 0)
     assert np.all(betas <= 1 - alphas)
     for epsilon in (0.0, 0.3, 1.7, 4.0):  # no epsilon would raise it by more than the tolerance
-        assert np.max(1 - guarantee.delta(epsilon) - math.exp(epsilon) * alphas - betas) <= 1e-3
+        assert np.max(1 - guarantee.delta_at(epsilon) - math.exp(epsilon) * alphas - betas) <= 1e-3
 
 
 def test_curves_use_few_epsilons(monkeypatch):

@@ -30,7 +30,7 @@ def test_both_laws_are_of_the_same_points():
 def test_minus_the_distance_is_even_but_for_half_of_epsilon():
     """Its best point is the k-th nearest person's, (4, 1) or (5, 1), and its worst no less likely than e^-1/2 of it."""
     other = laws(SMALL, PEOPLE)[1]
-    assert SMALL.guarantee(1).eps == 1
+    assert SMALL.guarantee(1).epsilon == 1
     best = np.unravel_index(other.argmax(), other.shape)
     assert (best[1] + 3, best[0] - 2) == (5, 1)
     assert 1 < other.max() / other.min() <= np.exp(0.5) + 1e-12

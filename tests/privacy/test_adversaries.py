@@ -12,7 +12,7 @@ from scipy.stats import norm
 import noisette as nz
 from noisette.privacy import Filter, Odometer
 from noisette.privacy.convert import gaussian_delta
-from noisette.privacy.guarantee import Ledger
+from noisette.privacy.guarantee import Losses
 from noisette.privacy.loss import Response
 from noisette.privacy.tight import tight_delta
 
@@ -55,7 +55,7 @@ def test_no_strategy_breaks_an_approximate_budget(menu, delta, rule):
     def accepts(counts: tuple[int, ...]) -> bool:
         parts = tuple((Response(e), k) for e, k in zip(costs, counts, strict=True) if k)
         eps = sum(e * k for e, k in zip(costs, counts, strict=True))
-        return Filter(nz.Approx(1, delta), reserve=0, rule=rule).allows(nz.Pure(eps, ledger=Ledger(parts)))
+        return Filter(nz.Approx(1, delta), reserve=0, rule=rule).allows(nz.Pure(eps, losses=Losses(parts)))
 
     assert 0 < most(costs, 1.0, accepts) <= delta
 
@@ -159,7 +159,7 @@ def test_all_transcripts_of_an_odometer(delta, patience):
         o = Odometer(delta, reserve=0, first="0.05")
         for e, k in zip(("0.2", "0.5"), counts, strict=True):
             o.charge(nz.Pure(e) * k)
-        return o.epsilon()
+        return o.epsilon
 
     def epsilon(seen: Transcript) -> float:
         return reported((sum(e < 0.3 for e, _ in seen), sum(e > 0.3 for e, _ in seen)))

@@ -15,7 +15,7 @@ def test_a_gaussian_dominates_what_is_pure(e):
     """The curves of delta, at every epsilon in question; and hardly a smaller one would."""
     e0, square = Fraction(e), square_of_pure(Fraction(e))
     mu, least = Fraction(math.sqrt(square) * (1 + 1e-15)), Fraction(math.sqrt(square) * 0.999)
-    response = [nz.Pure(e0).delta(e0 * i / 8) for i in range(8)]
+    response = [nz.Pure(e0).delta_at(e0 * i / 8) for i in range(8)]
     assert all(gaussian_delta(mu, e0 * i / 8) >= d * (1 - 1e-12) for i, d in enumerate(response))
     assert e0 > 20 or gaussian_delta(least, Fraction(0)) < response[0]
 

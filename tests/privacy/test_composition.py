@@ -17,7 +17,7 @@ from noisette.privacy import compose
 from noisette.privacy.compose import composed_delta, composed_epsilon
 from noisette.privacy.convert import gaussian_delta
 from noisette.privacy.direction import Direction
-from noisette.privacy.guarantee import Ledger
+from noisette.privacy.guarantee import Losses
 from noisette.privacy.loss import LatticeLaplace, LatticeNormal, Normal, Response, Subsampled
 from noisette.privacy.tight import optimal_delta, tight_delta, tight_epsilon
 
@@ -45,7 +45,7 @@ def test_gaussians_are_one_gaussian(k, sigma, delta, epsilon):
     """In closed form, and on the lattice as if no closed form were known."""
     parts = {Normal(Fraction(1, sigma)): k}
     never_below_and_near(composed_epsilon(parts, delta), epsilon)
-    never_below_and_near((nz.Gaussian(sigma).guarantee(1) * k).epsilon(delta), epsilon, 1e-6)
+    never_below_and_near((nz.Gaussian(sigma).guarantee(1) * k).epsilon_at(delta), epsilon, 1e-6)
 
 
 @pytest.mark.parametrize("exponent", [3, 9, 30, 100, 250])
@@ -70,11 +70,11 @@ def test_small_deltas_keep_their_digits(exponent):
 def test_optimal_composition(k, e0, d0, delta, epsilon):
     """Kairouz-Oh-Viswanath, by their sum and on the lattice; the geometric mechanism on counts is the same pair."""
     one = nz.Approx(e0, d0)
-    never_below_and_near((one * k).epsilon(delta), epsilon, 1e-8)
-    loss = Response(one.eps, one.delta0)
+    never_below_and_near((one * k).epsilon_at(delta), epsilon, 1e-8)
+    loss = Response(one.epsilon, one.delta)
     never_below_and_near(composed_epsilon({loss: k}, float(delta)), epsilon, 1e-6)
-    if one.delta0 == 0:
-        never_below_and_near((nz.Geometric(1 / one.eps).guarantee(1) * k).epsilon(delta), epsilon, 1e-6)
+    if one.delta == 0:
+        never_below_and_near((nz.Geometric(1 / one.epsilon).guarantee(1) * k).epsilon_at(delta), epsilon, 1e-6)
 
 
 def test_ten_thousand_databases():
@@ -98,7 +98,7 @@ def test_ten_thousand_databases():
 )
 def test_laplace_lies_in_the_peers_bracket(k, scale, low, high):
     """dp_accounting 0.6, optimistic and pessimistic."""
-    eps = (nz.Laplace(scale).guarantee(1) * k).epsilon("1e-6")
+    eps = (nz.Laplace(scale).guarantee(1) * k).epsilon_at("1e-6")
     assert low <= eps <= high * (1 + 1e-6)
 
 
@@ -106,7 +106,7 @@ def test_a_mix_of_fifty_lies_in_the_peers_bracket():
     """dp_accounting 0.6, optimistic and pessimistic."""
     laplace = [nz.Laplace(10 + i).guarantee(1) * 3 for i in range(25)]
     gaussian = [nz.Gaussian(20 + i).guarantee(1) * 5 for i in range(25)]
-    eps = reduce(operator.add, laplace + gaussian).epsilon("1e-6")
+    eps = reduce(operator.add, laplace + gaussian).epsilon_at("1e-6")
     assert 2.738993536369982 <= eps <= 2.748146986932933 * (1 + 1e-6)
 
 
@@ -209,49 +209,49 @@ some = st.one_of(
 @settings(max_examples=20)
 @given(some, some, some)
 def test_composition_commutes_and_associates(a, b, c):
-    one, other = ((a + b) + c).epsilon("1e-6"), (c + (a + b)).epsilon("1e-6")
+    one, other = ((a + b) + c).epsilon_at("1e-6"), (c + (a + b)).epsilon_at("1e-6")
     assert one == pytest.approx(other, rel=1e-6)
-    assert one == pytest.approx((a + (b + c)).epsilon("1e-6"), rel=1e-6)
+    assert one == pytest.approx((a + (b + c)).epsilon_at("1e-6"), rel=1e-6)
 
 
 @settings(max_examples=20)
 @given(some, st.integers(1, 50))
 def test_k_fold_is_monotone_and_below_the_basic_bound(g, k):
-    more, less = (g * (k + 1)).epsilon("1e-6"), (g * k).epsilon("1e-6")
+    more, less = (g * (k + 1)).epsilon_at("1e-6"), (g * k).epsilon_at("1e-6")
     assert less <= more * (1 + 1e-4)
     if isinstance(g, nz.Pure):
-        assert less <= float(k * g.eps) * (1 + 1e-12)
-    deltas = [(g * k).delta(e) for e in (0, "0.5", 1, 3)]
+        assert less <= float(k * g.epsilon) * (1 + 1e-12)
+    deltas = [(g * k).delta_at(e) for e in (0, "0.5", 1, 3)]
     assert deltas == sorted(deltas, reverse=True)
 
 
 def test_counts_cannot_be_forgotten():
     g = nz.Laplace(1).guarantee(1) * 1000 + nz.Gaussian(10).guarantee(1) * 10
-    assert sum(k for _, k in g.ledger.parts) == 1010
-    assert (g + g).ledger == (g * 2).ledger
-    assert (nz.RandomizedResponse(1).guarantee() * 10).epsilon() == 10
+    assert sum(k for _, k in g.losses.parts) == 1010
+    assert (g + g).losses == (g * 2).losses
+    assert (nz.RandomizedResponse(1).guarantee() * 10).epsilon_at() == 10
 
 
 def test_sums_state_basic_composition_and_know_more():
     g = nz.Pure("0.1") * 100
     assert g == nz.Pure(10)
-    assert g.epsilon() == 10
-    assert g.epsilon("1e-6") < 4.775
-    assert nz.Pure(10).epsilon("1e-6") > 9.99, "a single 10-DP release is not a hundred of 0.1"
+    assert g.epsilon_at() == 10
+    assert g.epsilon_at("1e-6") < 4.775
+    assert nz.Pure(10).epsilon_at("1e-6") > 9.99, "a single 10-DP release is not a hundred of 0.1"
 
 
 @pytest.mark.parametrize("rest", [nz.Pure("0.1"), nz.Approx("0.01", "1e-9")])
 def test_an_epsilon_is_certified_or_infinite(rest):
     """Total variation times e^epsilon can exceed delta everywhere; then there is no epsilon to give."""
     g = nz.Gaussian(100).guarantee(1) * 100_000 + nz.Laplace(10).guarantee(1) + rest
-    eps = g.epsilon("1e-6")
-    assert eps == math.inf or g.delta(eps) <= 1.0001e-6
+    eps = g.epsilon_at("1e-6")
+    assert eps == math.inf or g.delta_at(eps) <= 1.0001e-6
 
 
 def test_nothing_added_is_nothing():
-    assert (nz.Pure(1) * 0).epsilon("1e-6") == 0
+    assert (nz.Pure(1) * 0).epsilon_at("1e-6") == 0
     assert (nz.Pure(0) + nz.Pure(1)) == nz.Pure(1)
-    assert (nz.Gaussian(1).guarantee(0)).delta(0) == 0
+    assert (nz.Gaussian(1).guarantee(0)).delta_at(0) == 0
     assert tight_delta((), Fraction(0), Fraction(0)) == 0
     assert tight_epsilon((), Fraction(0), Fraction(1, 10)) == 0
 
@@ -309,8 +309,8 @@ def test_discrete_noise_is_never_below_its_own_sum(s, k):
 
 def test_a_hundred_thousand_gaussians_have_no_slack_to_speak_of():
     g = nz.Gaussian(100).guarantee(1) * 100_000
-    truth = (nz.ZCDP(0) + nz.Profile(Ledger(((Normal(Fraction(1, 100)), 100_000),)))).epsilon("1e-6")
-    never_below_and_near(g.epsilon("1e-6"), truth, 1e-8)  # rounding answers to the grid moves them apart
+    truth = (nz.ZCDP(0) + nz.Profile(Losses(((Normal(Fraction(1, 100)), 100_000),)))).epsilon_at("1e-6")
+    never_below_and_near(g.epsilon_at("1e-6"), truth, 1e-8)  # rounding answers to the grid moves them apart
     assert truth == pytest.approx(19.42365647405066, rel=1e-9)
 
 
@@ -340,9 +340,11 @@ def test_leaving_a_direction_out_changes_nothing(parts, delta, monkeypatch):
     """Chernoff's bound leaves out what cannot be the worse; with both directions computed the result is the same."""
     eps = composed_epsilon(parts, delta)
     found = composed_delta(parts, eps)
-    each = [way.curve().epsilon(delta) for way in compose._directions(parts, lambda total: total.tilt_for_delta(delta))]
+    each = [
+        way.curve().epsilon_at(delta) for way in compose._directions(parts, lambda total: total.tilt_for_delta(delta))
+    ]
     for way in compose._directions(parts, lambda total: total.tilt_for_mean(eps)):
-        assert way.curve().delta(eps) <= way.bound(eps) + 1e-7 * delta
+        assert way.curve().delta_at(eps) <= way.bound(eps) + 1e-7 * delta
     monkeypatch.setattr(Direction, "bound", lambda *_: 1.0)
     assert composed_epsilon(parts, delta) == eps == pytest.approx(max(each), rel=1e-7)
     assert composed_delta(parts, eps) == found
@@ -382,15 +384,15 @@ def test_deltas_out_of_reach_are_bounded():
 
 def test_a_ledger_counts_like_with_like():
     loss = Response(Fraction(1))
-    assert Ledger(((loss, 2),)) + Ledger(((loss, 3),)) == Ledger(((loss, 5),))
+    assert Losses(((loss, 2),)) + Losses(((loss, 3),)) == Losses(((loss, 5),))
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_of_each():
     mixed = nz.Laplace(2000).guarantee(1) * 100_000 + nz.Gaussian(3000).guarantee(1) * 100_000
-    eps = mixed.epsilon("1e-9")
+    eps = mixed.epsilon_at("1e-9")
     rho = 100_000 * (1 / 2000**2 / 2 + 1 / 3000**2 / 2)
-    assert 0.9 * nz.ZCDP(Fraction(rho)).epsilon("1e-9") < eps < nz.ZCDP(Fraction(rho)).epsilon("1e-9")
+    assert 0.9 * nz.ZCDP(Fraction(rho)).epsilon_at("1e-9") < eps < nz.ZCDP(Fraction(rho)).epsilon_at("1e-9")
 
 
 @pytest.mark.parametrize("delta", ["0.5", "1e-6", "1e-100"])
@@ -407,9 +409,9 @@ def test_a_hundred_thousand_of_each():
 )
 def test_large_and_small_losses_stay_consistent(g, delta):
     """No overflow, no warning, and what epsilon(delta) gives is what delta(epsilon) confirms."""
-    eps = g.epsilon(delta)
-    assert g.delta(Fraction(eps)) <= float(delta) * 1.001
-    assert eps == 0 or g.delta(Fraction(eps) * 99 / 100) > float(delta)
+    eps = g.epsilon_at(delta)
+    assert g.delta_at(Fraction(eps)) <= float(delta) * 1.001
+    assert eps == 0 or g.delta_at(Fraction(eps) * 99 / 100) > float(delta)
 
 
 def test_a_million_laplace_releases_by_the_central_limit():
@@ -421,14 +423,14 @@ def test_a_million_laplace_releases_by_the_central_limit():
     first = (density * grid).sum() * step + 0.5 * eps0 - 0.5 * eps0 * math.exp(-eps0)
     square = (density * grid**2).sum() * step + 0.5 * eps0**2 * (1 + math.exp(-eps0))
     centre, spread = 1e6 * first, math.sqrt(1e6 * (square - first**2))
-    eps = (nz.Laplace(10).guarantee(1) * 10**6).epsilon("1e-6")
+    eps = (nz.Laplace(10).guarantee(1) * 10**6).epsilon_at("1e-6")
     assert eps == pytest.approx(centre + 4.75 * spread, rel=2e-3)
 
 
 @pytest.mark.parametrize("inverse", [10, 12, 15, 16, 17, 24])
 def test_noise_far_below_one_tells_the_loss_of_its_only_likely_output(inverse):
     sigma = Fraction(1, inverse)
-    never_below_and_near(nz.Gaussian(sigma, grid=1).guarantee(1).epsilon(1e-6), inverse**2 / 2 - 2e-6, 1e-3)
+    never_below_and_near(nz.Gaussian(sigma, grid=1).guarantee(1).epsilon_at(1e-6), inverse**2 / 2 - 2e-6, 1e-3)
 
 
 def test_sampled_losses_at_a_tiny_delta_have_an_epsilon():
@@ -447,6 +449,6 @@ def test_sampled_losses_at_a_tiny_delta_have_an_epsilon():
             found.append(count * renyi + (-math.log(delta) - math.log(a)) / (a - 1) + math.log1p(-1 / a))
         return min(found)
 
-    found = [rates.epsilon(delta) for delta in ("1e-12", "1e-18", "1e-24")]
+    found = [rates.epsilon_at(delta) for delta in ("1e-12", "1e-18", "1e-24")]
     assert found == sorted(found)
     assert found[2] <= by_orders(1e-24)

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import noisette as nz
 from noisette.errors import InputError, PrivacyError
+from noisette.privacy import as_promise
 from noisette.privacy.neighbours import Neighbours
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -21,7 +23,7 @@ approxes = st.builds(nz.Approx, epsilons, st.fractions(0, "1/100", max_denominat
 
 def test_tenths_are_exact():
     assert nz.Pure(0.1) + nz.Pure("0.1") + nz.Pure("1/10") == nz.Pure("0.3") == nz.Pure("0.1") * 3
-    assert nz.Pure(0.1).eps == Fraction(1, 10)
+    assert nz.Pure(0.1).epsilon == Fraction(1, 10)
 
 
 @given(st.one_of(pures, zcdps, approxes), st.integers(0, 20))
@@ -43,7 +45,7 @@ def test_addition_commutes_and_associates_within_a_kind(gs):
 @given(epsilons, epsilons)
 def test_pure_delta_is_the_randomized_response_curve(e0, e):
     expected = max(0.0, (math.exp(float(e0)) - math.exp(float(e))) / (1 + math.exp(float(e0))))
-    got = nz.Pure(e0).delta(e)
+    got = nz.Pure(e0).delta_at(e)
     assert got >= expected * (1 - 1e-12)
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-14)
 
@@ -51,11 +53,11 @@ def test_pure_delta_is_the_randomized_response_curve(e0, e):
 @given(epsilons, deltas, deltas)
 def test_epsilon_inverts_delta_and_rounds_up(e0, d0, d):
     g = nz.Approx(e0, d0)
-    eps = g.epsilon(d)
+    eps = g.epsilon_at(d)
     if d < d0:
         assert eps == math.inf
     else:
-        assert Fraction(g.delta(Fraction(eps))) <= d + Fraction(1, 10**15)
+        assert Fraction(g.delta_at(Fraction(eps))) <= d + Fraction(1, 10**15)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_epsilon_inverts_delta_and_rounds_up(e0, d0, d):
     [("0.005", "1e-6", 0.4299414688369493), ("0.1", "1e-10", 2.8818280091742423), ("1", "1e-10", 10.03434358134763)],
 )
 def test_zcdp_conversion_is_the_best_known(rho, delta, epsilon):
-    got = nz.ZCDP(rho).epsilon(delta)
+    got = nz.ZCDP(rho).epsilon_at(delta)
     assert epsilon * (1 - 1e-10) <= got <= epsilon * (1 + 1e-7)
 
 
@@ -72,15 +74,15 @@ def test_zcdp_delta_and_epsilon_agree_and_never_undercut_a_gaussian(rho, e):
     from noisette.exact.rational import sqrt_down
     from noisette.privacy.convert import gaussian_delta
 
-    delta = nz.ZCDP(rho).delta(e)
+    delta = nz.ZCDP(rho).delta_at(e)
     assert delta >= gaussian_delta(sqrt_down(2 * rho), e) * (1 - 1e-9)
     if 1e-250 < delta < 0.1:
-        assert nz.ZCDP(rho).epsilon(Fraction(delta)) == pytest.approx(float(e), rel=1e-5)
+        assert nz.ZCDP(rho).epsilon_at(Fraction(delta)) == pytest.approx(float(e), rel=1e-5)
 
 
 @given(pures, pures)
 def test_implication_of_pure_guarantees_is_the_order_of_epsilons(a, b):
-    assert (a <= b) == (a.eps <= b.eps)
+    assert (a <= b) == (a.epsilon <= b.epsilon)
 
 
 def test_implications_across_kinds():
@@ -99,11 +101,11 @@ def test_mixed_sums():
     assert nz.Pure(1) + nz.ZCDP("1/2") == nz.ZCDP(1)
     mixed = nz.Approx(1, "1e-9") + nz.ZCDP("0.1")
     assert isinstance(mixed, nz.Profile)
-    assert 1 < mixed.epsilon("1e-6") < 1 + nz.ZCDP("0.1").epsilon("9e-7")
+    assert 1 < mixed.epsilon_at("1e-6") < 1 + nz.ZCDP("0.1").epsilon_at("9e-7")
     assert mixed <= nz.Approx("3.2", "1e-6")
     much = nz.Approx(1, "0.6") + nz.Approx(1, "0.6")
-    assert much.delta(5) == pytest.approx(0.84), "deltas compose as 1 - (1 - d)^k, so 0.6 twice is not yet nothing"
-    assert (much + nz.Pure(1)).epsilon("0.5") == math.inf
+    assert much.delta_at(5) == pytest.approx(0.84), "deltas compose as 1 - (1 - d)^k, so 0.6 twice is not yet nothing"
+    assert (much + nz.Pure(1)).epsilon_at("0.5") == math.inf
     with pytest.raises(PrivacyError, match="not a budget"):
         nz.Pure(1) <= mixed  # noqa: B015
 
@@ -112,8 +114,8 @@ def test_groups():
     assert nz.Pure("1/2").group(3) == nz.Pure("3/2")
     assert nz.ZCDP("1/2").group(3) == nz.ZCDP("9/2")
     pair = nz.Approx("0.5", "1e-6").group(3)
-    assert pair.eps == Fraction(3, 2)
-    assert 5.3670030991591735e-06 <= float(pair.delta0) * (1 + 1e-15) <= 5.36700309916e-06
+    assert pair.epsilon == Fraction(3, 2)
+    assert 5.3670030991591735e-06 <= float(pair.delta) * (1 + 1e-15) <= 5.36700309916e-06
 
 
 def test_relations_do_not_mix():
@@ -153,3 +155,66 @@ def test_guarantees_print_for_people_and_for_python():
     assert str(nz.Approx("1/2", "1e-6", neighbours=REPLACE)) == "(0.5, 1e-06)-DP under replace"
     assert str(nz.Pure("1/3")) == "0.333333…-DP"
     assert eval(repr(nz.Approx("1/3", "1e-6")), vars(nz)) == nz.Approx("1/3", "1e-6")
+
+
+# The algebra of promises
+
+PROMISES = [nz.Pure("1/3"), nz.Approx("1/3", "1e-6"), nz.ZCDP("1/7")]
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=repr)
+def test_shares_of_a_promise_add_up_to_it(promise):
+    parts = [promise.share(part) for part in ("1/2", "1/3", "1/6")]
+    together = parts[0] + parts[1] + parts[2]
+    assert together == promise
+    assert promise.share(1) == promise
+    assert [part.size for part in parts] == [promise.size / 2, promise.size / 3, promise.size / 6]
+    assert promise.share("1/2", delta=1).delta == promise.delta
+    pure = promise.share("1/2", delta=0)
+    assert pure.delta == 0
+    assert pure.is_pure == (not isinstance(promise, nz.ZCDP))
+
+
+@pytest.mark.parametrize("made", [nz.Geometric(3).guarantee(1), nz.Gaussian(3).guarantee(1) + nz.Approx(1, "1e-9")])
+def test_restating_changes_the_relation_alone(made):
+    for relation in (None, *nz.Neighbours):
+        again = made.restated(relation)
+        assert (type(again), again.numbers, again.losses, again.neighbours) == (
+            type(made),
+            made.numbers,
+            made.losses,
+            relation,
+        )
+        assert again.delta_at(1) == made.delta_at(1)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (1, nz.Pure(1)),
+        (0.1, nz.Pure("1/10")),
+        ("1/10", nz.Pure("1/10")),
+        (" 0.1 , 1e-8 ", nz.Approx("0.1", "1e-8")),
+        ((0.1, 1e-8), nz.Approx("0.1", "1e-8")),
+        (["1/10", 0], nz.Approx("0.1", 0)),
+        ("rho=0.01", nz.ZCDP("0.01")),
+        (nz.ZCDP(1), nz.ZCDP(1)),
+    ],
+)
+def test_promises_are_read_as_people_write_them(written, meant):
+    assert as_promise(written) == meant
+
+
+@pytest.mark.parametrize("written", ["", "x", "1,2", (1, 2, 3), (), "rho=", "1;2", True, None, -1, math.nan, {"a": 1}])
+def test_what_is_no_promise_is_refused_by_name(written):
+    with pytest.raises(InputError, match=r"^--spend must be an epsilon \(0\.1\), an epsilon and a delta"):
+        as_promise(written, "--spend")
+
+
+def test_gaussian_differential_privacy_is_a_profile():
+    mu, e = 0.5, 1.0
+    phi = NormalDist().cdf
+    truth = phi(mu / 2 - e / mu) - math.exp(e) * phi(-mu / 2 - e / mu)
+    assert nz.Profile.gaussian("1/2").delta_at(1) == pytest.approx(truth, rel=1e-9)
+    four = nz.Profile.gaussian("1/2") * 4
+    assert four.delta_at(1) == pytest.approx(nz.Profile.gaussian(1).delta_at(1), rel=1e-9), "mu adds in squares"

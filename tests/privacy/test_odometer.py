@@ -20,19 +20,19 @@ def test_an_odometer_never_goes_back():
     ]
     for i in range(60):
         o.charge(costs[min(i // 10, 4)])
-        seen.append(o.epsilon())
+        seen.append(o.epsilon)
     assert seen == sorted(seen)
     assert seen[1] == 0.01
     o.charge(nz.Approx("0.1", "1e-7"))
-    assert o.epsilon() == math.inf
+    assert o.epsilon == math.inf
 
 
 def test_an_odometer_is_hardly_above_the_filter():
     o = Odometer("1e-6")
     for _ in range(50):
         o.charge(nz.ZCDP("0.002"))
-        assert o.epsilon() >= nz.ZCDP(o._state.total.rho).epsilon("1e-6")
-    assert o.epsilon() <= 1.42 * nz.ZCDP("0.1").epsilon("1e-6")
+        assert o.epsilon >= nz.ZCDP(o._state.total.rho).epsilon_at("1e-6")
+    assert o.epsilon <= 1.42 * nz.ZCDP("0.1").epsilon_at("1e-6")
 
 
 def test_an_odometer_refuses_another_relation_and_stays():
@@ -40,7 +40,7 @@ def test_an_odometer_refuses_another_relation_and_stays():
     o.charge(nz.Pure("0.1", neighbours=Neighbours.REPLACE))
     with pytest.raises(PrivacyError):
         o.charge(nz.Pure("0.1", neighbours=Neighbours.ADD_REMOVE))
-    assert o.epsilon() == 0.1
+    assert o.epsilon == 0.1
 
 
 @pytest.mark.parametrize("wrong", [lambda: Odometer(0), lambda: Odometer(1), lambda: Odometer("1e-6", first=0)])

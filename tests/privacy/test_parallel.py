@@ -9,7 +9,7 @@ import pytest
 import noisette as nz
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Neighbours
-from noisette.privacy.guarantee import Ledger, once
+from noisette.privacy.guarantee import Losses, once
 from noisette.privacy.loss import LatticeLaplace, Normal, Response
 from noisette.privacy.parallel import parallel
 
@@ -42,8 +42,8 @@ def test_enumeration_agrees():
     assert worst(added + [(y, x) for x, y in added]) == 3
     assert worst(replaced) == 6
     parts = [nz.Pure(Fraction(math.log(o))) for o in ODDS]
-    assert parallel(*parts, neighbours=AR).eps == pytest.approx(math.log(3))
-    assert parallel(*parts, neighbours=REPLACE).eps == pytest.approx(math.log(6))
+    assert parallel(*parts, neighbours=AR).epsilon == pytest.approx(math.log(3))
+    assert parallel(*parts, neighbours=REPLACE).epsilon == pytest.approx(math.log(6))
 
 
 @pytest.mark.parametrize(
@@ -73,52 +73,52 @@ def test_maximum_and_the_two_largest(parts, largest, two_largest):
 def test_equal_parts_keep_what_they_know():
     one = nz.Gaussian(10).guarantee(1).under(AR)
     cells = parallel(*[one] * 30)
-    assert (cells * 20).epsilon("1e-6") == (one * 20).epsilon("1e-6")
+    assert (cells * 20).epsilon_at("1e-6") == (one * 20).epsilon_at("1e-6")
     moved = nz.Gaussian(10).guarantee(1).under(REPLACE)
-    assert parallel(*[moved] * 30).epsilon("1e-6") == (moved * 2).epsilon("1e-6")
+    assert parallel(*[moved] * 30).epsilon_at("1e-6") == (moved * 2).epsilon_at("1e-6")
 
 
 @pytest.mark.parametrize(
     ("small", "large"),
     [
         (
-            nz.Pure("0.5", ledger=once(LatticeLaplace(Fraction(1, 2), 9))),
-            nz.Pure(1, ledger=once(LatticeLaplace(Fraction(1), 9))),
+            nz.Pure("0.5", losses=once(LatticeLaplace(Fraction(1, 2), 9))),
+            nz.Pure(1, losses=once(LatticeLaplace(Fraction(1), 9))),
         ),
-        (nz.ZCDP("0.005", ledger=once(Normal(Fraction(1, 10)))), nz.ZCDP("0.02", ledger=once(Normal(Fraction(1, 5))))),
+        (nz.ZCDP("0.005", losses=once(Normal(Fraction(1, 10)))), nz.ZCDP("0.02", losses=once(Normal(Fraction(1, 5))))),
         (nz.Pure("0.5") * 2, nz.Pure("0.5") * 3),
         (nz.Pure("0.5") * 2, nz.Pure("0.5") * 2 + nz.Pure("0.1")),
     ],
 )
 def test_the_larger_of_a_kind_keeps_what_it_knows(small, large):
-    assert parallel(small, large, neighbours=AR).ledger == large.ledger
-    assert parallel(large, small, small, neighbours=REPLACE).ledger == (large + small).ledger
+    assert parallel(small, large, neighbours=AR).losses == large.losses
+    assert parallel(large, small, small, neighbours=REPLACE).losses == (large + small).losses
     for e in (0, Fraction(1, 5), Fraction(9, 10)):
-        assert small.delta(e) <= large.delta(e)
+        assert small.delta_at(e) <= large.delta_at(e)
 
 
 def test_a_ledger_that_covers_too_little_is_left_behind():
     """Fine Laplace noise at 1 hides more than randomized response at 0.99 does, near epsilon 0."""
-    laplace = nz.Pure(1, ledger=once(LatticeLaplace(Fraction(1), 1000)))
-    response = nz.Pure("0.99", ledger=once(Response(Fraction(99, 100))))
-    assert laplace.delta(0) < response.delta(0)
+    laplace = nz.Pure(1, losses=once(LatticeLaplace(Fraction(1), 1000)))
+    response = nz.Pure("0.99", losses=once(Response(Fraction(99, 100))))
+    assert laplace.delta_at(0) < response.delta_at(0)
     both = parallel(laplace, response, neighbours=AR)
     assert both == nz.Pure(1, neighbours=AR)
-    assert both.ledger is None
-    assert both.delta(0) >= response.delta(0)
-    assert parallel(laplace, nz.Pure("0.99"), neighbours=AR).delta(0) >= response.delta(0)
+    assert both.losses is None
+    assert both.delta_at(0) >= response.delta_at(0)
+    assert parallel(laplace, nz.Pure("0.99"), neighbours=AR).delta_at(0) >= response.delta_at(0)
 
 
 @pytest.mark.parametrize("e", [0, Fraction(1, 4), Fraction(1, 2), Fraction(9, 10)])
 def test_what_is_kept_dominates_every_part(e):
     parts = [
-        nz.Pure("0.9", ledger=once(LatticeLaplace(Fraction(9, 10), 4))),
-        nz.Pure(1, ledger=once(LatticeLaplace(Fraction(1), 8))),
+        nz.Pure("0.9", losses=once(LatticeLaplace(Fraction(9, 10), 4))),
+        nz.Pure(1, losses=once(LatticeLaplace(Fraction(1), 8))),
         nz.Pure("0.6") + nz.Pure("0.3"),
-        nz.Pure("0.9", ledger=Ledger((), Fraction(1, 9))),
+        nz.Pure("0.9", losses=Losses((), Fraction(1, 9))),
     ]
     for some in itertools.combinations(parts, 2):
-        assert parallel(*some, neighbours=AR).delta(e) >= max(part.delta(e) for part in some)
+        assert parallel(*some, neighbours=AR).delta_at(e) >= max(part.delta_at(e) for part in some)
 
 
 # Refusals

@@ -18,7 +18,7 @@ AR, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
 def gaussian(sigma: int) -> nz.ZCDP:
-    return nz.ZCDP(Fraction(1, 2 * sigma**2), ledger=once(Normal(Fraction(1, sigma))))
+    return nz.ZCDP(Fraction(1, 2 * sigma**2), losses=once(Normal(Fraction(1, sigma))))
 
 
 # Check values
@@ -26,12 +26,12 @@ def gaussian(sigma: int) -> nz.ZCDP:
 
 def test_the_plain_statement():
     found = poisson(nz.Approx(1, "1e-6"), "0.1")
-    assert float(found.eps) == 0.1585650787404291
-    assert found.delta0 == Fraction(1, 10**7)
+    assert float(found.epsilon) == 0.1585650787404291
+    assert found.delta == Fraction(1, 10**7)
     assert found.neighbours is AR
-    assert found.ledger.parts == ((Subsampled(Response(Fraction(1), Fraction(1, 10**6)), Fraction(1, 10)), 1),)
+    assert found.losses.parts == ((Subsampled(Response(Fraction(1), Fraction(1, 10**6)), Fraction(1, 10)), 1),)
     fixed = fixed_size(nz.Approx(1, "1e-6"), 10, 100)
-    assert (fixed.eps, fixed.delta0, fixed.neighbours) == (found.eps, found.delta0, REPLACE)
+    assert (fixed.epsilon, fixed.delta, fixed.neighbours) == (found.epsilon, found.delta, REPLACE)
 
 
 @pytest.mark.parametrize("e", ["0.001", "1", "30", "5000", "1000000"])
@@ -50,18 +50,18 @@ def test_epsilon_is_rounded_up_and_never_above_its_own(e, q):
 def test_one_step_of_sampled_gaussian_noise():
     step = poisson(gaussian(1), "0.1")
     assert isinstance(step, Profile)
-    assert 0.0002071214860213921 <= step.delta(1) <= 0.0002071214860213921 * 1.001
+    assert 0.0002071214860213921 <= step.delta_at(1) <= 0.0002071214860213921 * 1.001
 
 
 def test_a_thousand_steps_lie_in_the_peers_bracket():
     total = poisson(gaussian(1), "0.01") * 1000
-    assert 1.7782397 <= total.epsilon("1e-5") <= 1.8282437 * (1 + 1e-5)
+    assert 1.7782397 <= total.epsilon_at("1e-5") <= 1.8282437 * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("one", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP(1), nz.Gaussian(3).guarantee(1)])
 def test_everybody_in_the_sample_changes_nothing(one):
     assert poisson(one, 1) == one.under(AR)
-    assert poisson(one, 1).ledger == one.ledger
+    assert poisson(one, 1).losses == one.losses
 
 
 def test_a_fixed_size_of_everybody_changes_nothing():
@@ -71,14 +71,16 @@ def test_a_fixed_size_of_everybody_changes_nothing():
 def test_a_sample_of_a_sample_is_a_sample():
     for one in (gaussian(2), nz.Laplace(2).guarantee(1)):
         twice, once_ = poisson(poisson(one, "0.5"), "0.2"), poisson(one, "0.1")
-        assert twice.ledger == once_.ledger
-    assert poisson(poisson(nz.Pure(1), "0.5"), "0.2").eps == pytest.approx(poisson(nz.Pure(1), "0.1").eps, rel=1e-20)
+        assert twice.losses == once_.losses
+    assert poisson(poisson(nz.Pure(1), "0.5"), "0.2").epsilon == pytest.approx(
+        poisson(nz.Pure(1), "0.1").epsilon, rel=1e-20
+    )
 
 
 def test_sums_of_samples_compose_tightly():
     step = poisson(nz.Laplace(1).guarantee(1), "0.05")
-    assert isinstance(step.ledger.parts[0][0].base, LatticeLaplace)
-    assert (step * 500).epsilon("1e-6") < 0.25 * float(500 * step.eps)
+    assert isinstance(step.losses.parts[0][0].base, LatticeLaplace)
+    assert (step * 500).epsilon_at("1e-6") < 0.25 * float(500 * step.epsilon)
 
 
 # Enumeration: the release tells, with odds of truth e^epsilon, whether a marked person is among those taken
@@ -112,7 +114,7 @@ def test_poisson_samples_one_by_one():
     tables = [people for n in range(4) for people in itertools.product([False, True], repeat=n)]
     worst = max(ratios(released(x), released((*x, new))) for x in tables for new in (False, True))
     assert worst == 1 + q * 2
-    assert float(poisson(nz.Pure(Fraction(EPSILON)), q).eps) == pytest.approx(math.log(worst))
+    assert float(poisson(nz.Pure(Fraction(EPSILON)), q).epsilon) == pytest.approx(math.log(worst))
 
 
 def test_samples_of_fixed_size_one_by_one():
@@ -125,7 +127,7 @@ def test_samples_of_fixed_size_one_by_one():
     tables = list(itertools.product([False, True], repeat=n))
     worst = max(ratios(released(x), released((*x[:-1], not x[-1]))) for x in tables)
     assert worst == 1 + Fraction(m, n) * 2
-    assert float(fixed_size(nz.Pure(Fraction(EPSILON)), m, n).eps) == pytest.approx(math.log(worst))
+    assert float(fixed_size(nz.Pure(Fraction(EPSILON)), m, n).epsilon) == pytest.approx(math.log(worst))
 
 
 def noisy_counts(people: tuple[bool, ...], m: int, noise: np.ndarray) -> np.ndarray:
@@ -171,8 +173,8 @@ def test_the_pair_of_fixed_samples_dominates_at_every_epsilon(e0, n, m):
                 hockey(np.outer(P, R).ravel(), np.outer(Q, S).ravel(), x)
                 for (P, Q), (R, S) in itertools.product(laws, laws)
             )
-            assert truth <= one.delta(Fraction(x)) + 1e-12
-            assert twice <= (one * 2).delta(Fraction(x)) + 1e-12
+            assert truth <= one.delta_at(Fraction(x)) + 1e-12
+            assert twice <= (one * 2).delta_at(Fraction(x)) + 1e-12
     assert beaten
 
 
@@ -184,15 +186,15 @@ def masses_above(loss: FixedSample, x: float) -> tuple[float, float]:
 def test_fixed_samples_compose_as_losses():
     """Below what the amplified epsilon alone gives, and above Poisson samples, whose people cannot be exchanged."""
     one = fixed_size(nz.Pure(1), 10, 100)
-    plain = (nz.Pure(one.eps, neighbours=REPLACE) * 100).epsilon("1e-6")
-    assert (one * 100).epsilon("1e-6") < 0.8 * plain
+    plain = (nz.Pure(one.epsilon, neighbours=REPLACE) * 100).epsilon_at("1e-6")
+    assert (one * 100).epsilon_at("1e-6") < 0.8 * plain
     noisy = fixed_size(gaussian(2), 10, 100)
     assert isinstance(noisy, Profile)
-    assert 0 < (noisy * 100).epsilon("1e-6") < (gaussian(2) * 100).epsilon("1e-6") / 4
-    assert fixed_size(one, 1, 2).ledger == fixed_size(nz.Pure(1), 1, 20).ledger
+    assert 0 < (noisy * 100).epsilon_at("1e-6") < (gaussian(2) * 100).epsilon_at("1e-6") / 4
+    assert fixed_size(one, 1, 2).losses == fixed_size(nz.Pure(1), 1, 20).losses
     both = fixed_size(nz.Approx(1, "1e-4"), 1, 4) * 8
-    assert both.epsilon("1e-5") == math.inf  # what is told for certain stays: 2e-4
-    assert both.epsilon("1e-2") < 8 * one.eps * 3
+    assert both.epsilon_at("1e-5") == math.inf  # what is told for certain stays: 2e-4
+    assert both.epsilon_at("1e-2") < 8 * one.epsilon * 3
 
 
 # Refusals

@@ -91,7 +91,7 @@ def test_little_is_left_over(text, spend):
 
 
 def replace_epsilon(spend, factor):
-    return Pure(spend.eps * factor) if isinstance(spend, Pure) else Approx(spend.eps * factor, spend.delta0)
+    return Pure(spend.epsilon * factor) if isinstance(spend, Pure) else Approx(spend.epsilon * factor, spend.delta)
 
 
 @pytest.mark.parametrize("spend", [PURE, APPROX, CONCENTRATED], ids=str)

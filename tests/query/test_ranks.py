@@ -100,7 +100,7 @@ def test_the_shares_are_kept_and_used_up(at, share, reach):
 
     def all_shares(part):
         size = part * len(at)
-        return nz.ZCDP(share.rho * size) if isinstance(share, nz.ZCDP) else nz.Pure(share.eps * size)
+        return nz.ZCDP(share.rho * size) if isinstance(share, nz.ZCDP) else nz.Pure(share.epsilon * size)
 
     assert total <= all_shares(1)
     assert not total <= all_shares(Fraction(49, 50))

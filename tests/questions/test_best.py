@@ -49,7 +49,7 @@ class Coin:
 
     def offer(self, schema, spend, neighbours, level):
         self.spend, self.level = spend, level
-        return CoinOffer(self, Pure(self.costs or spend.eps, neighbours=neighbours))
+        return CoinOffer(self, Pure(self.costs or spend.epsilon, neighbours=neighbours))
 
 
 class CoinOffer(Told):
@@ -149,7 +149,7 @@ def test_an_answer_without_a_score_is_worse_than_all_others(curator):
 
     for odd in ([], [1.0, 2.0], [None], [math.nan]):
         coin = Coin(1, odd)
-        coin.offer = lambda *asked, coin=coin: Odd(coin, Pure(asked[1].eps, neighbours=asked[2]))
+        coin.offer = lambda *asked, coin=coin: Odd(coin, Pure(asked[1].epsilon, neighbours=asked[2]))
         made = offer(curator, nz.Best([Coin(0, (1000,)), coin], by="score", runs=100))
         drawn = [made.draw(None, None, None).to_pylist()[0]["best"] for _ in range(4)]
         assert 0 in drawn  # a run of the other one alone has the best score with a chance of 1/101
@@ -175,7 +175,7 @@ def test_it_is_charged_once_kept_and_its_record_can_be_checked(curator):
     again = curator.ask(nz.Best(dict(reversed(BEST.candidates)), by="score"), spend=3)  # in another order
     assert again.rows() == answer.rows()
     assert len(curator.budget.entries) == 1
-    assert curator.budget.spent.eps <= 3
+    assert curator.budget.spent.epsilon <= 3
     assert nz.releases.check(answer.to_json()) <= nz.Pure(3)
     [part] = json.loads(answer.to_json())["mechanisms"]
     assert set(part["candidates"]) == {f"from {a}" for a in CUTS}

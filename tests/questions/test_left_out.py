@@ -375,7 +375,7 @@ def test_refusals_cost_nothing(ask, why):
     data = opened(BY_COSTS[5])
     with pytest.raises(InputError, match=why):
         data.ask(ask(data), spend=1)
-    assert data.budget.spent.eps == 0
+    assert data.budget.spent.epsilon == 0
 
 
 def test_rows_that_are_units_and_public_tables_have_no_limits():

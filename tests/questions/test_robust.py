@@ -126,7 +126,7 @@ def upto(noise, bar):
 
 def excess(offer, one, other):
     """By how much two laws are further apart than the guarantee says, at worst: above 0 is a fault."""
-    eps, delta = float(offer.guarantee.eps), float(getattr(offer.guarantee, "delta0", 0))
+    eps, delta = float(offer.guarantee.epsilon), float(offer.guarantee.delta)
     gaps = []
     for p, q in ((one, other), (other, one)):
         gaps.append(sum(max(0.0, p[y] - math.exp(eps) * q.get(y, 0.0)) for y in p) - delta)

@@ -56,7 +56,7 @@ class Graphs:
 
     def worst(self, offer, pairs):
         """The largest probability by which two laws exceed e^epsilon of each other."""
-        eps = float(offer.guarantee.eps)
+        eps = float(offer.guarantee.epsilon)
         gaps = [0.0]
         for pair in pairs:
             one, other = (offer.mechanism.law(self.edges(offer, people)) for people in pair)

@@ -207,7 +207,7 @@ def test_the_chart(tmp_path):
 def test_a_profile_is_stated_at_a_delta_that_it_has():
     profile = Approx(1, "1e-3") + ZCDP("0.1")
     delta, epsilon = figures.at_some_delta(profile)
-    assert (delta, epsilon) == ("0.01", profile.epsilon("0.01"))
+    assert (delta, epsilon) == ("0.01", profile.epsilon_at("0.01"))
     assert figures.promise(profile).endswith("at δ = 0.01")
     assert record.stated(profile)["at"] == {"0.01": epsilon}
     assert figures.at_some_delta(Approx(1, "0.9999999") + ZCDP("0.1")) == ("1", 0.0)

@@ -8,9 +8,9 @@ from typing import Any, Literal, TypeAlias
 from noisette.accuracy.candidates import KINDS, Task
 from noisette.accuracy.error import error_law, largest_error
 from noisette.errors import InputError
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.mechanisms import Mechanism
-from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, sensitivity
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, Spend, as_promise, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.text import as_html, as_text
@@ -54,7 +54,7 @@ class Comparison:
     @property
     def budget(self) -> Fraction:
         """The guarantee's epsilon, or rho under zCDP."""
-        return self.guarantee.rho if isinstance(self.guarantee, ZCDP) else self.guarantee.eps
+        return self.guarantee.size
 
     def curve(self, name: str, budgets: list[float]) -> list[float]:
         """Return the ranking's error of one mechanism at other epsilons (or rhos); NaN where it refuses.
@@ -88,7 +88,7 @@ class Comparison:
 
 def compare(
     workload: Sensitivity | Matrix,
-    guarantee: Promise | Number,
+    guarantee: Spend,
     *,
     answers: int | None = None,
     grid: Number | None = None,
@@ -115,7 +115,7 @@ def compare(
     Geometric: For whole numbers only: pass grid=1 if the answers are.
     KNorm l1: The same law as Laplace.
     """
-    promise = guarantee if isinstance(guarantee, Pure | Approx | ZCDP) else Pure(guarantee)
+    promise = as_promise(guarantee, "guarantee")
     task = _task(workload, promise, answers, grid, level)
     if by not in COLUMNS:
         raise InputError(f"by must be one of {', '.join(COLUMNS)}.")
@@ -142,8 +142,7 @@ def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | N
             raise InputError("A matrix has one answer for each row: leave `answers` out.")
     if moves.l0 > number:
         moves = Sensitivity(moves.l1, moves.l2_squared, moves.linf, number, neighbours=moves.neighbours)
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     return Task(moves, number, None if grid is None else positive(grid, "grid"), level)
 
 
@@ -172,6 +171,6 @@ def _at(guarantee: Promise, budget: float) -> Promise:
         case Pure():
             return Pure(budget, neighbours=guarantee.neighbours)
         case Approx():
-            return Approx(budget, guarantee.delta0, neighbours=guarantee.neighbours)
+            return Approx(budget, guarantee.delta, neighbours=guarantee.neighbours)
         case ZCDP():
             return ZCDP(budget, neighbours=guarantee.neighbours)

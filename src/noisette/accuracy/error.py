@@ -13,7 +13,7 @@ import numpy as np
 
 from noisette.accuracy.noise import Clamped, Coordinate, Noise
 from noisette.errors import InputError
-from noisette.exact.number import whole
+from noisette.exact.number import level_of, whole
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, Mechanism, Staircase, TruncatedGeometric
@@ -167,6 +167,5 @@ def _answers(m: Mechanism, answers: int | None) -> int:
 
 
 def _level(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     return level

@@ -11,7 +11,7 @@ from typing import Any
 
 from noisette.accuracy.error import chance_above
 from noisette.errors import InputError
-from noisette.exact.number import Number, positive
+from noisette.exact.number import Number, level_of, positive
 from noisette.mechanisms import Gaussian, KNorm, Mechanism, calibrate
 from noisette.mechanisms.mechanism import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
@@ -47,7 +47,7 @@ def epsilon_for(
     if mechanism is not Gaussian or delta is None:
         return _smallest(holds, "epsilon")
     rho = rho_for(error=error, level=level, sensitivity=sensitivity, answers=answers, **options)
-    near = calibrate(Gaussian, ZCDP(rho), sensitivity=sensitivity, **options).epsilon(delta, sensitivity)
+    near = calibrate(Gaussian, ZCDP(rho), sensitivity=sensitivity, **options).epsilon_at(delta, sensitivity)
     return _smallest(holds, "epsilon", guess=min(max(near, _LEAST), _MOST), factor=1 + 1e-8)
 
 
@@ -79,8 +79,7 @@ def _promise(
 ) -> Callable[[float], bool]:
     """The condition that a budget is enough; it also refuses what no budget can reach."""
     target = float(positive(error, "error"))
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     if mechanism is KNorm:
         options = {"dimension": answers, **options}
     grid = options.get("grid")

@@ -10,8 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from noisette.errors import InputError
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.mechanisms.admissible import Noise
 from noisette.mechanisms.gaussian import Gaussian
 from noisette.mechanisms.geometric import Geometric
@@ -85,8 +84,7 @@ def compare_medians(
     statistic = Order("1/2", low, high, neighbours=Neighbours.REPLACE)
     e, d = positive(epsilon, "epsilon"), positive(delta, "delta")
     r = None if rho is None else positive(rho, "rho")
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     kinds = _pure_kinds(statistic, e, d) if r is None else _concentrated_kinds(statistic, ZCDP(r))
     errors = {}
     for n in sizes:

@@ -11,7 +11,7 @@ from noisette.apply.terms import recorded
 from noisette.exact.number import floor_log2
 from noisette.exact.random import Random
 from noisette.mechanisms import Gaussian, Geometric, calibrate
-from noisette.privacy import Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["STEPS", "Noise", "noise"]
@@ -69,7 +69,7 @@ def noise(promise: Promise, count: int, each: int) -> Noise:
     """The noise of least variance that keeps a promise for so many sums."""
     base = calibrate(Geometric, promise, sensitivity=1, times=count)
     laplace = Noise(Geometric(base.scale * each * STEPS), count, each)
-    if isinstance(promise, Pure) or (isinstance(promise, Approx) and not promise.delta0):
+    if promise.is_pure:
         return laplace
     gaussian = Noise(_gaussian(promise, count, each), count, each)
     return min((laplace, gaussian), key=lambda one: one.mechanism.variance())

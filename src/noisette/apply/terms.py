@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity, histogram
 
 __all__ = ["Terms", "recorded"]
@@ -36,23 +36,11 @@ class Terms:
 
     def part(self, share: Fraction, *, pure: bool = False) -> Promise:
         """A share of the promise, with all of its delta or, if it is to be pure, with none."""
-        match self.spend:
-            case Pure(eps):
-                return Pure(eps * share)
-            case Approx(eps, delta):
-                return Pure(eps * share) if pure else Approx(eps * share, delta)
-            case ZCDP(rho):
-                return ZCDP(rho * share)
+        return self.spend.share(share, delta=0 if pure else 1)
 
-    def for_units(self, guarantee: Any) -> Guarantee:
+    def for_units(self, guarantee: Guarantee) -> Guarantee:
         """What holds for `each` blocks that give something else, stated for one unit."""
-        match guarantee:
-            case Pure(eps):
-                return Pure(eps, neighbours=self.neighbours, ledger=guarantee.ledger)
-            case Approx(eps, delta):
-                return Approx(eps, delta, neighbours=self.neighbours, ledger=guarantee.ledger)
-            case _:
-                return ZCDP(guarantee.rho, neighbours=self.neighbours, ledger=guarantee.ledger)
+        return guarantee.restated(self.neighbours)
 
 
 def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import BudgetError, InputError
-from noisette.exact.number import Number
 from noisette.mechanisms import Mechanism
 from noisette.mechanisms.mechanism import Distance
-from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
+from noisette.privacy import ZCDP, Guarantee, Promise, Spend, as_promise
 
 __all__ = ["Answerer", "Ask", "exact", "given", "spent_by"]
 
@@ -40,6 +39,7 @@ class Answerer:
     a budget does to an attack, it is not a ledger.
 
     >>> from noisette.mechanisms import Geometric
+    >>> from noisette.privacy import Pure
     >>> ask = Answerer(Geometric(2), Pure("3/2"))
     >>> [type(ask(130)).__name__ for _ in range(3)], ask.spent
     (['int', 'int', 'int'], Pure('3/2'))
@@ -49,9 +49,9 @@ class Answerer:
     noisette.errors.BudgetError: The budget of 1.5-DP does not hold another answer of 0.5-DP: stop asking.
     """
 
-    def __init__(self, mechanism: Mechanism, budget: Promise | Number, *, sensitivity: Distance = 1) -> None:
+    def __init__(self, mechanism: Mechanism, budget: Spend, *, sensitivity: Distance = 1) -> None:
         self.mechanism = mechanism
-        self.budget: Promise = budget if isinstance(budget, Pure | Approx | ZCDP) else Pure(budget)
+        self.budget: Promise = as_promise(budget, "budget")
         self.price: Guarantee = mechanism.guarantee(sensitivity)
         self.spent: Guarantee = self.price * 0
         if isinstance(self.budget, ZCDP):  # where rhos add up, a pure price counts with its rho from the first answer

@@ -120,4 +120,4 @@ def averaging_forecast(
 
 def _row(mechanism: Mechanism, price: Guarantee, t: int, delta: Number) -> tuple[int, float, float, float]:
     together = price * t
-    return t, math.sqrt(mechanism.variance() / t), together.epsilon(), together.epsilon(delta)
+    return t, math.sqrt(mechanism.variance() / t), together.epsilon_at(), together.epsilon_at(delta)

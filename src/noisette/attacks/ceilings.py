@@ -21,7 +21,7 @@ def guessing_ceiling(epsilon: Number, choices: int = 2) -> float:
     >>> [round(guessing_ceiling(epsilon), 3) for epsilon in (0, 1, 5)], round(guessing_ceiling(1, 6), 3)
     ([0.5, 0.731, 0.993], 0.352)
     """
-    eps = float(Pure(epsilon).eps)
+    eps = float(Pure(epsilon).epsilon)
     return 1 / (1 + (whole(choices, "choices", least=2) - 1) * math.exp(-eps))
 
 

@@ -138,5 +138,5 @@ Tracing: the means of 20,000 attributes of 100 people are released. Who of 1,100
 
 {aligned(["noise sd", "members found", "others accused", "no attack at 1 % finds more than"], rows)}
 
-The last line keeps {budget}, which is epsilon {budget.epsilon("1e-6"):.2f} at delta 1e-6. Its noise is larger than the
-means themselves: so many means of so few people cannot be both private and useful."""
+The last line keeps {budget}, which is epsilon {budget.epsilon_at("1e-6"):.2f} at delta 1e-6. Its noise is larger
+than the means themselves: so many means of so few people cannot be both private and useful."""

@@ -41,8 +41,8 @@ def _claimed(factor: Fraction) -> Any:
     def change(promise: Promise) -> Promise:
         if not isinstance(promise, Approx):
             return times(factor)(promise)
-        delta = min(factor * promise.delta0, Fraction(99, 100))
-        return Approx(factor * promise.eps, delta, neighbours=promise.neighbours)
+        delta = min(factor * promise.delta, Fraction(99, 100))
+        return Approx(factor * promise.epsilon, delta, neighbours=promise.neighbours)
 
     return restated(change)
 

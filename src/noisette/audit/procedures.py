@@ -69,8 +69,8 @@ def _laws(m: Subject) -> Iterator[tuple[Promise, Floats, Floats]]:
 def _delta(promise: Promise) -> tuple[float, float]:
     """(epsilon, delta) as stated; a pure epsilon is its own, zCDP is looked at where it says delta = 0.01."""
     if isinstance(promise, ZCDP):
-        return promise.epsilon(0.01), 0.01
-    return float(promise.eps), float(getattr(promise, "delta0", 0))
+        return promise.epsilon_at(0.01), 0.01
+    return float(promise.epsilon), float(promise.delta)
 
 
 def _rho(P: Floats, Q: Floats) -> float:

@@ -131,17 +131,17 @@ def times(factor: Fraction) -> Callable[[Promise], Promise]:
     def change(g: Promise) -> Promise:
         match g:
             case Pure():
-                return Pure(g.eps * factor, neighbours=g.neighbours)
+                return Pure(g.epsilon * factor, neighbours=g.neighbours)
             case ZCDP():
                 return ZCDP(g.rho * factor, neighbours=g.neighbours)
             case Approx():
-                return Approx(g.eps * factor, g.delta0, neighbours=g.neighbours)
+                return Approx(g.epsilon * factor, g.delta, neighbours=g.neighbours)
 
     return change
 
 
 def without_relation(g: Promise) -> Promise:
-    return ZCDP(g.rho) if isinstance(g, ZCDP) else Pure(g.eps) if isinstance(g, Pure) else Approx(g.eps, g.delta0)
+    return type(g)(*g.numbers.values())
 
 
 def _same_noise(m: Subject) -> Made:
@@ -218,9 +218,9 @@ def _too_much_probability(m: Subject) -> Made:
 
 
 def _low_curve(m: Subject) -> Made:
-    if not hasattr(m, "delta"):
+    if not hasattr(m, "delta_at"):
         return "It states no delta curve of its own."
-    return lying(m, delta=lambda self, *arguments: 0.5 * m.delta(*arguments))
+    return lying(m, delta_at=lambda self, *arguments: 0.5 * m.delta_at(*arguments))
 
 
 TWINS: Final[dict[str, Twin]] = {

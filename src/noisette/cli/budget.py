@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from noisette.cli.common import Analyst, Folder, Json, as_json, ledger_of, patience
-from noisette.privacy import ZCDP, Promise
+from noisette.privacy import Promise
 
 if TYPE_CHECKING:
     from noisette.curator.budget import Budget
@@ -42,7 +42,7 @@ def budget(json: Json = False, analyst: Analyst = None, project: Folder = None) 
 
 
 def _size(promise: Promise) -> Fraction:
-    return promise.rho if isinstance(promise, ZCDP) else promise.eps
+    return promise.size
 
 
 def _told(found: "Budget") -> dict[str, Any]:

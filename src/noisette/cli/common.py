@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from noisette.errors import InputError
-from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.privacy import Promise, as_promise
 
 if TYPE_CHECKING:
     from noisette.curator import Curator
@@ -55,22 +55,9 @@ def amount(text: str, option: str) -> Promise:
     >>> amount("0.1", "--spend"), amount("2,1e-6", "--budget"), amount("rho=0.01", "--spend")
     (Pure('1/10'), Approx('2', '1/1000000'), ZCDP('1/100'))
     """
-    parts = [part.strip() for part in text.split(",")]
-    try:
-        match parts:
-            case [one] if one.startswith("rho="):
-                found: Promise = ZCDP(one.removeprefix("rho="))
-            case [eps]:
-                found = Pure(eps)
-            case [eps, delta]:
-                found = Approx(eps, delta)
-            case _:
-                raise InputError("it has too many parts.")
-    except InputError as fault:
-        forms = "an epsilon (0.1), an epsilon and a delta (0.1,1e-8) or a rho (rho=0.01)"
-        raise InputError(f"{option} must be {forms}: {fault}") from None
-    if (found.rho if isinstance(found, ZCDP) else found.eps) <= 0:
-        raise InputError(f"{option} must be above 0: without noise budget nothing can be told.")
+    found = as_promise(text, option)
+    if not found.size:
+        raise InputError(f"{option} must be above 0: without noise budget nothing can be released.")
     return found
 
 

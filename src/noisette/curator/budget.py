@@ -25,7 +25,7 @@ class Budget:
 
     `spent` is the least budget of this kind that would have allowed the charges, `left` the most that one more question
     may cost. The delta of an Approx budget stands for all of it and is set aside from the start: it is not spent bit by
-    bit, but for the part that questions with unknown keys take (`left.delta0`). `allows` tells whether a cost fits so
+    bit, but for the part that questions with unknown keys take (`left.delta`). `allows` tells whether a cost fits so
     many times, `shares` are those of analysts: of the one who looks, or of all.
 
     >>> from noisette.privacy import Pure
@@ -87,14 +87,14 @@ class Budget:
     def _quick(self) -> bool:
         if len(self.entries) > 10 * _QUICK:
             return False
-        return len({(entry.guarantee, entry.guarantee.ledger) for entry in self.entries}) <= _QUICK
+        return len({(entry.guarantee, entry.guarantee.losses) for entry in self.entries}) <= _QUICK
 
     def _tightly(self) -> list[list[str]]:
         """A row for the tight figure, if it tells something that the filter's does not."""
         if not self.entries or not self._quick or self.tight is None or self.delta is None:
             return []
         figure = f"ε = {rounded(self.tight, up=True)}"
-        if isinstance(self.spent, Approx) and self.tight > 0.999 * self.spent.eps:
+        if isinstance(self.spent, Approx) and self.tight > 0.999 * self.spent.epsilon:
             return []
         at = f" at δ = {rounded(self.delta, up=True, digits=3)}" if isinstance(self.total, ZCDP) else ""
         return [["tight", f"{figure}{at}, had all costs been settled in advance"]]
@@ -125,12 +125,12 @@ class Budget:
 
 def _total(total: Promise) -> str:
     if isinstance(total, Approx):
-        return f"ε = {rounded(total.eps, up=True)} at δ = {rounded(total.delta0, up=True, digits=3)}"
+        return f"ε = {rounded(total.epsilon, up=True)} at δ = {rounded(total.delta, up=True, digits=3)}"
     return promise(total)
 
 
 def _left(amount: Promise) -> str:
-    own = amount.delta0 if isinstance(amount, Approx) else 0
+    own = amount.delta
     keys = f"; δ = {rounded(own, up=False, digits=3)} for unknown keys" if own else ""
     return f"{left(amount)} in one question{keys}"
 

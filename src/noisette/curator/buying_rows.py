@@ -139,5 +139,5 @@ def _target(spend: Promise, later: Promise | None) -> int:
     (2, 20, 20)
     """
     times, known = (_LATER, spend) if later is None else (1, later)
-    size = float(known.rho if isinstance(known, ZCDP) else known.eps) * times
+    size = float(known.size) * times
     return min(round(1 / math.sqrt(size) if isinstance(known, ZCDP) else 2 / size), _LARGEST)

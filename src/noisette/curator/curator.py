@@ -1,6 +1,5 @@
 """The curator: holds the data, answers questions with noise, and never lets more be spent than the owner allows."""
 
-from fractions import Fraction
 from threading import Lock
 from typing import Any, TypeAlias, overload
 
@@ -14,9 +13,9 @@ from noisette.curator.policy import Policy
 from noisette.curator.spending import plannable
 from noisette.curator.stream import Watch, begun, watching
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, fraction
+from noisette.exact.number import Number, fraction, level_of
 from noisette.exact.random import SYSTEM
-from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure
+from noisette.privacy import Approx, Guarantee, Promise, Spend, as_promise
 from noisette.privacy.neighbours import common
 from noisette.process import here
 from noisette.query.expected import SIZES
@@ -38,7 +37,6 @@ _FORKED = (
 )
 
 One: TypeAlias = str | Query | Asked | Question
-Spend: TypeAlias = Promise | Number
 
 
 class Curator:
@@ -91,7 +89,7 @@ class Curator:
     def ask(self, question: One, *, spend: Spend, level: float = 0.95) -> Release: ...
     def ask(self, question: Any, *, spend: Spend, level: float = 0.95) -> Any:
         """Answer a question, or several that are planned together, for what is to be spent."""
-        _level(level)
+        level_of(level)
         if isinstance(question, Above):
             raise InputError(BEGIN)
         promise = self._promise(spend)
@@ -119,7 +117,7 @@ class Curator:
         """
         if (spend is None) == (error is None):
             raise InputError("Say either what to spend or which error you can live with: spend=0.1 or error=50.")
-        _level(level)
+        level_of(level)
         sizes = SIZES if rows is None else (rows,)
         if spend is not None:
             return self._explained(question, self._promise(spend), level, sizes)
@@ -178,7 +176,7 @@ class Curator:
 
     def _promise(self, spend: Spend) -> Promise:
         """What to spend as a promise that a plan can be made for; a bare number is a pure epsilon."""
-        made = spend if isinstance(spend, Pure | Approx | ZCDP) else Pure(fraction(spend, "spend"))
+        made = as_promise(spend)
         common(made.neighbours, self.policy.neighbours)
         plannable(made)
         return made
@@ -260,9 +258,3 @@ def new_secret() -> bytes:
 
 def _several(question: Any) -> bool:
     return isinstance(question, list)
-
-
-def _level(level: float) -> float:
-    if not isinstance(level, float | Fraction) or not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
-    return level

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from noisette.curator.curator import Curator
 from noisette.curator.opening import open
-from noisette.exact.number import Number
-from noisette.privacy import Approx, Promise
+from noisette.privacy import Approx, Spend
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,7 +33,7 @@ POLICY: dict[str, Any] = {
 }
 
 
-def hospital(budget: Promise | Number | None = None) -> Curator:
+def hospital(budget: Spend | None = None) -> Curator:
     """The hospital, opened with a budget of (4, 1e-6) unless said otherwise.
 
     >>> sorted(hospital().schema)

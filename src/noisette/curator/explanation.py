@@ -53,8 +53,8 @@ class Explanation:
         from noisette.plot.forecast import forecast
 
         factors = [_SPAN ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]
-        along = [self.again(_scaled(self.spend, Fraction(f"{factor:.4g}"))) for factor in factors]
-        size = float(self.spend.rho if isinstance(self.spend, ZCDP) else self.spend.eps)
+        along = [self.again(self.spend.share(f"{factor:.4g}", delta=1)) for factor in factors]
+        size = float(self.spend.size)
         lines = {
             name: [one.columns[i].by_size.get(rows, math.nan) if rows else one.columns[i].half_width for one in along]
             for i, (name, rows) in enumerate(_lines(self.columns))
@@ -160,16 +160,6 @@ def _lines(columns: tuple[Expected, ...]) -> Iterator[tuple[str, int | None]]:
         else:
             rows = min(column.by_size, key=lambda n: abs(math.log(n / _DRAWN)))
             yield f"{column.name} of {rows:,} rows", rows
-
-
-def _scaled(spend: Promise, factor: Fraction) -> Promise:
-    match spend:
-        case Pure(eps):
-            return Pure(eps * factor)
-        case Approx(eps, delta):
-            return Approx(eps * factor, delta)
-        case ZCDP(rho):
-            return ZCDP(rho * factor)
 
 
 def cheapest(explain: Callable[[Promise], float], error: float, delta: Fraction | None) -> Promise:

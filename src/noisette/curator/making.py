@@ -18,8 +18,7 @@ from noisette.curator.opening import Described, described_data, is_database, tab
 from noisette.curator.policy import Policy, read_policy
 from noisette.curator.rules import TableRules
 from noisette.errors import InputError
-from noisette.exact.number import Number
-from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits
 
 __all__ = ["Wanted", "files", "make", "source_of"]
@@ -35,7 +34,7 @@ class Wanted:
     """What the owner says of a project: data by table, and what else was said when it was opened."""
 
     data: Mapping[str, Path]
-    budget: Promise | Number | None = None
+    budget: Spend | None = None
     unit: str | None = None
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
     policy: str | Path | None = None
@@ -54,7 +53,7 @@ class Wanted:
 
     def check(self, file: Path, settled: Policy, budget: Promise) -> None:
         """Refuse what differs from a project that is there."""
-        asked = self.budget if isinstance(self.budget, Pure | Approx | ZCDP | None) else Pure(self.budget)
+        asked = None if self.budget is None else as_promise(self.budget, "budget")
         if asked is not None and asked != budget:
             raise InputError(
                 "The budget of this project is settled, and opening it again gives no other: its owner can write "

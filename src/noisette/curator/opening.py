@@ -16,8 +16,8 @@ from noisette.curator.policy import Policy, read_policy
 from noisette.curator.rules import TableRules
 from noisette.curator.tables import declared_only, described, type_of
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
-from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.exact.number import whole
+from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
 from noisette.query.sources.duckdb import DuckDB
 
@@ -31,7 +31,7 @@ _INDEX = "__index_level_"  # how pandas names an index that it writes into a fil
 def open(
     source: Any,
     *,
-    budget: Promise | Number | None = None,
+    budget: Spend | None = None,
     unit: str | None = None,
     rows: int | None = None,
     groups: int | None = None,
@@ -109,14 +109,14 @@ class Described(NamedTuple):
 def described_data(
     source: Any,
     *,
-    budget: Promise | Number | None = None,
+    budget: Spend | None = None,
     unit: str | None = None,
     limits: tuple[int | None, int | None, int | None] = (None, None, None),
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
 ) -> Described:
     """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group."""
     bounded = Limits(*(None if n is None else whole(n, name) for n, name in zip(limits, _LIMITS, strict=True)))
-    rules = read_policy(policy, None if budget is None else _promise(budget))
+    rules = read_policy(policy, None if budget is None else as_promise(budget, "budget"))
     _check_unit(unit, bounded)
     tables = _named(source)
     check_csv(tables, rules.tables, unit)
@@ -135,10 +135,6 @@ def _check_unit(unit: str | None, limits: Limits) -> None:
         raise InputError("unit must be the name of a column: unit='patient_id'.")
     if unit is None and limits != Limits():
         raise InputError("Name the unit whose rows are limited: unit='patient_id'.")
-
-
-def _promise(budget: Promise | Number) -> Promise:
-    return budget if isinstance(budget, Pure | Approx | ZCDP) else Pure(budget)
 
 
 # Names

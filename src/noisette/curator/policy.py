@@ -68,16 +68,9 @@ class Policy:
 
 def _bare(budget: Promise) -> Promise:
     """The promise itself, above 0, without the relation that the policy names."""
-    size = budget.rho if isinstance(budget, ZCDP) else budget.eps
-    if size <= 0:
+    if budget.size <= 0:
         raise InputError("The budget must be above 0: without one nothing can be told.")
-    match budget:
-        case Pure(eps):
-            return Pure(eps)
-        case Approx(eps, delta):
-            return Approx(eps, delta)
-        case ZCDP(rho):
-            return ZCDP(rho)
+    return type(budget)(*budget.numbers.values())
 
 
 def read_policy(given: Policy | Mapping[str, Any] | str | Path | None, budget: Promise | None = None) -> Policy:

@@ -24,8 +24,7 @@ from noisette.curator.making import Wanted, files, make, source_of
 from noisette.curator.opening import Described, described_data
 from noisette.curator.policy import Policy, read_policy
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number
-from noisette.privacy import Promise
+from noisette.privacy import Promise, Spend
 from noisette.query.kind import Value, in_order
 from noisette.releases.figures import promise
 
@@ -54,7 +53,7 @@ class Project:
         sources: Sequence[str | Path],
         *,
         folder: str | Path | None = None,
-        budget: Promise | Number | None = None,
+        budget: Spend | None = None,
         unit: str | None = None,
         rows: int | None = None,
         groups: int | None = None,

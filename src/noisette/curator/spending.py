@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from noisette.errors import InputError
-from noisette.privacy import ZCDP, Approx, Promise
+from noisette.privacy import ZCDP, Promise
 
 __all__ = ["plannable"]
 
@@ -15,10 +15,10 @@ _LONGEST = 1_400  # bits: more than 400 digits, which texts may have
 def plannable(spend: Promise) -> None:
     """Refuse what is too little, or written too long; what is too much, `Pure`, `Approx` and `ZCDP` refuse.
 
+    >>> from noisette.privacy import Approx
     >>> plannable(Approx("0.1", "1e-8"))
     """
-    size = spend.rho if isinstance(spend, ZCDP) else spend.eps
-    delta = spend.delta0 if isinstance(spend, Approx) else Fraction(0)
+    size, delta = spend.size, spend.delta
     if size <= 0:
         raise InputError("Spend more than 0: an answer without any noise budget cannot be given.")
     if size < (_LEAST**2 if isinstance(spend, ZCDP) else _LEAST):

@@ -19,13 +19,12 @@ import json
 import secrets
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from fractions import Fraction
 from typing import Any, NoReturn, Protocol
 
 from noisette.curator.keeping import attempted, key_of
 from noisette.curator.ledger import Ledger
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
-from noisette.exact.number import Number
+from noisette.exact.number import Number, level_of
 from noisette.mechanisms import SparseVector
 from noisette.mechanisms.stream import State
 from noisette.questions.above import Above, Alert, Exactly, Watching
@@ -76,8 +75,7 @@ class Watch:
 
         To ask the same again is to ask one more question: it is compared anew.
         """
-        if not isinstance(level, float | Fraction) or not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         above = self._offer.above
         t = above.steps(above.threshold if threshold is None else threshold)
         exactly = self._read(self._offer, question)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from noisette.errors import InputError
 
-__all__ = ["Number", "fraction", "positive", "whole"]
+__all__ = ["Number", "fraction", "level_of", "positive", "whole"]
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 
@@ -118,3 +118,14 @@ def nearest_float(value: Fraction, *, up: bool) -> float:
     if not up and Fraction(near) > value:
         return math.nextafter(near, -math.inf)
     return near
+
+
+def level_of(level: float) -> float:
+    """Return the level of an error bar; it lies strictly between 0 and 1.
+
+    >>> level_of(0.95)
+    0.95
+    """
+    if not isinstance(level, float | Fraction) or not 0 < level < 1:
+        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    return level

@@ -7,6 +7,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.noise import Integers
+from noisette.exact.number import level_of
 from noisette.exact.random import Random
 
 __all__ = ["Law", "Symmetric", "half_width", "smallest"]
@@ -81,8 +82,7 @@ def half_width(law: Law, level: float) -> int:
     >>> half_width(DiscreteLaplace(1), 0.95)
     3
     """
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     return smallest(lambda t: law.tail(t) <= 1 - level)
 
 

@@ -35,7 +35,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, positive
+from noisette.exact.number import Number, fraction, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up, ln_bounds
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
@@ -162,8 +162,7 @@ class BestOf:
         >>> round(BestOf(100, each=1).interval(0.95), 3), round(BestOf(100, each=1, eta=0).interval(0.95), 3)
         (0.16, 0.792)
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         g, missed = float(self.gamma), 1 - level
         if self.eta:
             return 1 - missed / (g + missed * (1 - g))

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.number import Number, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up
 from noisette.laws import DiscreteLaplace
@@ -83,8 +83,8 @@ class Choosing:
         agreed(guarantee, sensitivity)
         promise = read_promise(guarantee)
         steps = whole(_steps(sensitivity, whole(growth, "growth"), promise.neighbours), "sensitivity")
-        scale = 2 * steps / promise.eps
-        most = promise.delta0 / group_delta(2 / scale, Fraction(1), steps)
+        scale = 2 * steps / promise.epsilon
+        most = promise.delta / group_delta(2 / scale, Fraction(1), steps)
 
         def kept(threshold: int) -> bool:
             try:
@@ -163,8 +163,7 @@ class Choosing:
 
         `positives` is how many candidates can have a score above 0, by default all: n records have at most n growth.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         others = min(whole(self.candidates if positives is None else positives, "positives"), self.candidates) - 1
 
         def kept(t: int) -> bool:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.noise import Integers
-from noisette.exact.number import whole
+from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.answers import integer_answer
@@ -112,8 +112,7 @@ class Comparing:
         With at least that probability, also if queries depend on answers: a union bound over all that are told above
         although t + 1 below, and over the first `positives` that are told below although t + 1 above.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         most = whole(queries, "queries")
         return float(smallest(lambda t: self._misses(t, most, min(most, self.positives)) <= 1 - level))
 

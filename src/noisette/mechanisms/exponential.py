@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.answers import integer_answer
@@ -144,8 +144,7 @@ class Selection:
 
         The worst that scores can do is that one is best and all others lose t + 1.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         return float(_first(lambda t: self._strays(t + 1) * (1 + 1e-13) <= 1 - level, self._reach()))
 
     def variance(self) -> float:
@@ -218,7 +217,7 @@ class Exponential(Selection):
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(range / scale) for scores that move by at most `distance` each, with the rho of that range."""
         epsilon, neighbours = self._epsilon(distance)
-        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, losses=once(BoundedRange(epsilon) if epsilon else None))
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""

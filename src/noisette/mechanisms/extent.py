@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
 from noisette.mechanisms.mechanism import Distance, agreed_records, pure_epsilon, whole_records
@@ -213,8 +213,7 @@ def _left_above(counts: NDArray[np.int64], low: int) -> NDArray[np.int64]:
 
 
 def _read(level: float) -> float:
-    if not 0 < level < 1:
-        raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+    level_of(level)
     return level
 
 

@@ -73,7 +73,7 @@ class FlippedQuantile(RankChoice):
         """Return Pure(epsilon) for `rows` records of one person; for other numbers of them it is in proportion."""
         known = super().guarantee(distance)
         assert isinstance(known, Pure)
-        return Pure(known.eps, neighbours=known.neighbours)
+        return Pure(known.epsilon, neighbours=known.neighbours)
 
     @property
     def _blunt(self) -> Fraction:

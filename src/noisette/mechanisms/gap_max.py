@@ -80,12 +80,12 @@ class GapMax:
 
         Under replace scores move in both directions, whatever `monotone` says of added and removed records.
         """
-        if not isinstance(guarantee, Approx) or not guarantee.delta0:
+        if not isinstance(guarantee, Approx) or not guarantee.delta:
             raise InputError("The best candidate itself needs a delta above 0: ask for Approx(epsilon, delta).")
         promise = read_promise(guarantee)
         moves = Selection._kept(promise, sensitivity, Fraction(1), monotone, candidates=candidates)
         reach = max(1, math.floor(moves.scale))  # scores are whole, so a part of one is no move
-        return cls(promise.eps, promise.delta0, candidates=candidates, monotone=monotone, reach=reach)
+        return cls(promise.epsilon, promise.delta, candidates=candidates, monotone=monotone, reach=reach)
 
     @property
     def _keep(self) -> Keep:
@@ -101,7 +101,7 @@ class GapMax:
         steps = math.ceil(Fraction(math.floor(moves), self.reach))
         delta = min(group_delta(self.epsilon, self.delta0, steps), Fraction(1) - Fraction(1, 2**99))
         known = once(Response(steps * self.epsilon, delta) if steps else None)
-        return Approx(steps * self.epsilon, delta, neighbours=neighbours, ledger=known)
+        return Approx(steps * self.epsilon, delta, neighbours=neighbours, losses=known)
 
     # What it releases
 

@@ -50,7 +50,7 @@ class Gaussian(OnLattice):
     """Real numbers plus Gaussian noise on a fine grid; with `grid=1`, whole numbers plus whole noise.
 
     >>> m = Gaussian(10)
-    >>> round(m.interval(0.95), 3), round(float(m.guarantee(1).rho), 6), m.delta(1) < 1e-15
+    >>> round(m.interval(0.95), 3), round(float(m.guarantee(1).rho), 6), m.delta_at(1) < 1e-15
     (19.6, 0.005, True)
     """
 
@@ -68,7 +68,7 @@ class Gaussian(OnLattice):
         base.agreed(guarantee, sensitivity)
         size = base.read_sensitivity(sensitivity, cls.norm)
         match guarantee:
-            case Pure() | Approx(delta0=0):
+            case Pure() | Approx(delta=0):
                 raise InputError("Gaussian noise keeps no pure guarantee: ask for Approx(epsilon, delta) or ZCDP(rho).")
             case ZCDP():
                 rho = positive(guarantee.rho, "rho")
@@ -95,7 +95,7 @@ class Gaussian(OnLattice):
         """Return ZCDP((distance + grid)^2 / (2 sigma^2)); with grid = 1, ZCDP(distance^2 / (2 sigma^2))."""
         d, neighbours = base.read_distance(distance, self.norm)
         square = self._squared(distance, d)
-        return ZCDP(square / (2 * self.sigma**2), neighbours=neighbours, ledger=once(self._loss(distance, square)))
+        return ZCDP(square / (2 * self.sigma**2), neighbours=neighbours, losses=once(self._loss(distance, square)))
 
     def _loss(self, distance: Distance, square: Fraction) -> Loss | None:
         """What is known beyond zCDP: the loss of one whole number, or that of continuous noise and how near it is."""
@@ -118,7 +118,7 @@ class Gaussian(OnLattice):
             return distance.l2_squared
         return (d + base.slack(self.grid)) ** 2 if d else d
 
-    def delta(self, epsilon: Number, distance: Distance = 1) -> float:
+    def delta_at(self, epsilon: Number, distance: Distance = 1) -> float:
         """Return the smallest delta known for which (epsilon, delta)-DP holds at that distance, rounded up."""
         e = fraction(epsilon, "epsilon")
         d, _ = base.read_distance(distance, self.norm)
@@ -129,7 +129,7 @@ class Gaussian(OnLattice):
         square = self._squared(distance, d)
         bounds = [zcdp_delta(square / (2 * self.sigma**2), e), self._smooth_delta(e, square)]
         if moved := self._moved(distance, square):
-            bounds.append(moved.delta(e))
+            bounds.append(moved.delta_at(e))
         return min(bounds)
 
     def _moved(self, distance: Distance, square: Fraction) -> LatticeVector | None:
@@ -152,15 +152,15 @@ class Gaussian(OnLattice):
         smooth = Fraction(gaussian_delta(sqrt_up(square) / self.sigma, e))
         return min(1.0, nearest_float(smooth + extra, up=True))
 
-    def epsilon(self, delta: Number, distance: Distance = 1) -> float:
+    def epsilon_at(self, delta: Number, distance: Distance = 1) -> float:
         """Return the smallest epsilon known for which (epsilon, delta)-DP holds at that distance, rounded up."""
         target = positive(delta, "delta")
-        if Fraction(self.delta(0, distance)) <= target:
+        if Fraction(self.delta_at(0, distance)) <= target:
             return 0.0
-        low, high = 0.0, min(10.0**6, self.guarantee(distance).epsilon(target))
+        low, high = 0.0, min(10.0**6, self.guarantee(distance).epsilon_at(target))
         for _ in range(50):
             middle = (low + high) / 2
-            low, high = (low, middle) if Fraction(self.delta(middle, distance)) <= target else (middle, high)
+            low, high = (low, middle) if Fraction(self.delta_at(middle, distance)) <= target else (middle, high)
         return high
 
 
@@ -171,7 +171,7 @@ def _least_sigma(promise: Approx, sensitivity: Distance, size: Fraction, step: F
         return Gaussian(sigma, grid=step)
 
     def keeps(sigma: Fraction) -> bool:
-        return Fraction(made(sigma).delta(promise.eps, sensitivity)) <= promise.delta0
+        return Fraction(made(sigma).delta_at(promise.epsilon, sensitivity)) <= promise.delta
 
     high = size
     while not keeps(high):

@@ -65,7 +65,7 @@ class Geometric:
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(distance / scale)."""
         d, neighbours = read_distance(distance, self.norm)
-        return Pure(d / self.scale, neighbours=neighbours, ledger=once(self._loss(math.ceil(d))))
+        return Pure(d / self.scale, neighbours=neighbours, losses=once(self._loss(math.ceil(d))))
 
     def _loss(self, steps: int) -> LatticeLaplace | None:
         return LatticeLaplace(steps / self.scale, steps) if steps else None

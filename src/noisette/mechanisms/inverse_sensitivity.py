@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number
+from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.interval_choice import ENUMERATED, Pieces, drawn
@@ -95,7 +95,7 @@ class InverseSensitivity:
         """Return Pure(2/scale) for each record that differs, with the rho of that range."""
         known = self._line.guarantee(people(distance, self.neighbours))
         assert isinstance(known, Pure)
-        return Pure(known.eps, neighbours=self.neighbours, ledger=known.ledger)
+        return Pure(known.epsilon, neighbours=self.neighbours, losses=known.losses)
 
     # What it releases
 
@@ -135,8 +135,7 @@ class InverseSensitivity:
 
     def half_width(self, x: Any, level: float = 0.95) -> float:
         """Return the t with P(|released - answer| <= t) >= level for one table: for planning on public ones."""
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         sizes, distances = self._pieces(x)
         each = np.exp(-distances / float(self.scale))
         total, at = float((each * sizes).sum()), int(np.flatnonzero(distances == 0)[0])

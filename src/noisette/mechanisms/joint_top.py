@@ -30,8 +30,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.errors import InputError
 from noisette.exact import choice, samplers
+from noisette.exact.number import level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds
@@ -75,7 +75,7 @@ class JointTop(Ranking):
         """Return Pure(2 range / scale) for scores that move by at most `distance` each, with the loss of that range."""
         each, neighbours = self._one._epsilon(distance)
         epsilon = _ways(self.k) * each
-        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, losses=once(BoundedRange(epsilon) if epsilon else None))
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> tuple[int, ...]:
         """Release k candidates, the best first."""
@@ -98,8 +98,7 @@ class JointTop(Ranking):
 
         At worst one order loses nothing and all others lose t + 1.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         reach = math.fsum(np.log(self.candidates - np.arange(self.k))) + math.log(level / (1 - level))
         return float(smallest(lambda t: (t + 1) / self.scale >= Fraction(reach) * (1 + Fraction(1, 10**12))))
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.noise import Integers
-from noisette.exact.number import Number, fraction, positive, whole
+from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.table import CHUNK
@@ -89,7 +89,7 @@ class Keep:
         agreed(guarantee, sensitivity)
         promise = read_promise(guarantee)
         groups, units, keys = _sizes(promise, sensitivity, groups)
-        spread = powers_up(promise.eps / keys / units, units)
+        spread = powers_up(promise.epsilon / keys / units, units)
         best = min(
             (_split(promise, keys, part) for part in (_LEVELS if 1 < keys <= _MANY and units == 1 else (1,))),
             key=lambda pair: _halfway(*pair),
@@ -135,8 +135,7 @@ class Keep:
 
     def least(self, level: float = 0.5) -> int:
         """Return the least number of units with which a group is kept with at least that probability."""
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         return int(np.searchsorted(_floats(self.epsilon, self.delta0)[0], level))
 
     def guarantee(self, distance: Distance = 1, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Approx:
@@ -158,7 +157,7 @@ class Keep:
             )
         known = once(Response(w * self.epsilon, delta))
         return Approx(
-            steps * self.epsilon, all_but(delta, keys), neighbours=move.neighbours, ledger=known and known * keys
+            steps * self.epsilon, all_but(delta, keys), neighbours=move.neighbours, losses=known and known * keys
         )
 
     def pmf(self, y: Any, x: Any) -> Any:
@@ -202,12 +201,12 @@ def _halfway(epsilon: Fraction, delta: Fraction) -> float:
 
 def _split(promise: Approx, keys: int, part: Fraction | int) -> tuple[Fraction, Fraction]:
     """The epsilon and delta of each of `keys` groups if a part of delta goes to what only one unit holds."""
-    delta, low = share(part * promise.delta0, keys), promise.eps / keys
+    delta, low = share(part * promise.delta, keys), promise.epsilon / keys
     if part == 1:
         return low, delta
 
     def kept(epsilon: Fraction) -> bool:
-        return Fraction(optimal_delta(epsilon, delta, keys, promise.eps)) <= promise.delta0
+        return Fraction(optimal_delta(epsilon, delta, keys, promise.epsilon)) <= promise.delta
 
     high = 2 * low
     while kept(high):

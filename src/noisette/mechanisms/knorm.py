@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, positive
+from noisette.exact.number import Number, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
 from noisette.laws.law import smallest
@@ -37,7 +37,7 @@ class KNorm:
     """A vector of `dimension` numbers plus noise of a norm (1, 2 or math.inf); with `grid=1`, whole numbers.
 
     >>> m = KNorm(math.inf, scale=2, dimension=4)
-    >>> m([0.5, 1, 2, 3]).shape, round(float(m.guarantee(1).eps), 6)
+    >>> m([0.5, 1, 2, 3]).shape, round(float(m.guarantee(1).epsilon), 6)
     ((4,), 0.5)
     """
 
@@ -121,8 +121,7 @@ class KNorm:
         return self._width(self.law.largest_tail, level)
 
     def _width(self, tail: Any, level: float) -> float:
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         cells = smallest(lambda t: tail(t) <= 1 - level)
         return float(cells * self.step + base.slack(self.grid) / self.grid * self.step / 2)
 

@@ -36,7 +36,7 @@ class Laplace(OnLattice):
     >>> m = Laplace(2)
     >>> round(m.interval(0.95), 4), round(m.variance(), 4), type(m(0.5)).__name__
     (5.9915, 8.0, 'float')
-    >>> float(m.guarantee(1).eps)
+    >>> float(m.guarantee(1).epsilon)
     0.5000000009313226
     """
 
@@ -78,7 +78,7 @@ class Laplace(OnLattice):
         moved = d + base.slack(self.grid)
         steps = math.ceil(moved / self.grid)  # a coarser lattice dominates the finer ones of longer answers
         loss = LatticeLaplace(steps * self.grid / self.scale, steps)
-        return Pure(moved / self.scale, neighbours=neighbours, ledger=once(loss))
+        return Pure(moved / self.scale, neighbours=neighbours, losses=once(loss))
 
 
 examples = [Laplace(1, grid="1/8"), Laplace("5/2", grid="1/10"), Laplace(3, grid=1)]

@@ -13,7 +13,7 @@ from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down
 from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
-from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
+from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure, Spend, as_promise
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -66,9 +66,7 @@ class Mechanism(Protocol):
         ...
 
 
-def calibrate(
-    mechanism: type[M], guarantee: Promise | Number, *, sensitivity: Distance = 1, times: int = 1, **options: Any
-) -> M:
+def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1, times: int = 1, **options: Any) -> M:
     """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
 
     With `times`, that many releases of it together keep the guarantee, by tight composition.
@@ -79,7 +77,7 @@ def calibrate(
     >>> round(float(calibrate(Geometric, Approx(1, "1e-6"), times=100).scale), 2)      # 100 by plain addition
     41.65
     """
-    promise = guarantee if isinstance(guarantee, Pure | Approx | ZCDP) else Pure(guarantee)
+    promise = as_promise(guarantee, "guarantee")
     agreed(promise, sensitivity)
     if whole(times, "times") > 1:
         return _shared(mechanism, promise, sensitivity, times, options)
@@ -100,14 +98,14 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
 
     match promise:
         case Pure():
-            return one(Pure(promise.eps / times, neighbours=promise.neighbours))
+            return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
         case ZCDP():
             return one(ZCDP(promise.rho / times, neighbours=promise.neighbours))
         case Approx():
             pass
     concentrated = not _keeps_pure(mechanism, promise, sensitivity, options)
-    if not concentrated and promise.eps >= _LARGE * times:
-        return one(Pure(promise.eps / times, neighbours=promise.neighbours))
+    if not concentrated and promise.epsilon >= _LARGE * times:
+        return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
 
     def share(budget: Fraction) -> Promise:
         kind = ZCDP if concentrated else Pure
@@ -116,7 +114,7 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
     def enough(budget: Fraction) -> bool:
         return one(share(budget)).guarantee(sensitivity) * times <= promise
 
-    low = promise.eps**2 / (100 * times * (1 - _log(promise.delta0))) if concentrated else promise.eps / times
+    low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
     while not enough(low):
         low /= 2
     high = 2 * low
@@ -135,7 +133,7 @@ def _log(delta: Fraction) -> Fraction:
 def _keeps_pure(mechanism: type[M], promise: Approx, sensitivity: Distance, options: dict[str, Any]) -> bool:
     """Tell whether a mechanism can keep a pure guarantee at all."""
     try:
-        mechanism.calibrated(Pure(promise.eps, neighbours=promise.neighbours), sensitivity, **options)
+        mechanism.calibrated(Pure(promise.epsilon, neighbours=promise.neighbours), sensitivity, **options)
     except InputError:
         return False
     return True
@@ -182,9 +180,9 @@ def pure_epsilon(guarantee: Promise) -> Fraction:
     """Return the largest epsilon, rounded down, for which every epsilon-DP mechanism keeps the guarantee."""
     match guarantee:
         case Pure():
-            epsilon = guarantee.eps
+            epsilon = guarantee.epsilon
         case Approx():
-            epsilon = pure_within_approx(guarantee.eps, guarantee.delta0)
+            epsilon = pure_within_approx(guarantee.epsilon, guarantee.delta)
         case ZCDP():
             epsilon = pure_within_zcdp(guarantee.rho)
     if epsilon <= 0:
@@ -195,8 +193,8 @@ def pure_epsilon(guarantee: Promise) -> Fraction:
 def range_epsilon(guarantee: Promise) -> Fraction:
     """Return the largest epsilon, rounded down, for which losses within a range of epsilon keep the guarantee."""
     match guarantee:
-        case Approx() if guarantee.eps:
-            return range_within_approx(guarantee.eps, guarantee.delta0)
+        case Approx() if guarantee.epsilon:
+            return range_within_approx(guarantee.epsilon, guarantee.delta)
         case ZCDP() if guarantee.rho:
             return sqrt_down(8 * guarantee.rho)
         case _:

@@ -86,7 +86,7 @@ class Nearest:
         """Return Pure(2 d/scale) for d people, with the rho of that range."""
         people, neighbours = whole_records(distance)
         epsilon = 2 * people / self.scale
-        return Pure(epsilon, neighbours=neighbours, ledger=once(BoundedRange(epsilon) if epsilon else None))
+        return Pure(epsilon, neighbours=neighbours, losses=once(BoundedRange(epsilon) if epsilon else None))
 
     # What it releases
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact import vector
 from noisette.exact.noise import Integers, added
-from noisette.exact.number import Number
+from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
@@ -285,8 +285,7 @@ class NoisyMaxGap:
 
     def _all_within(self, level: float) -> int:
         """The h that all noise is at most, in size, with that probability."""
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         each = -math.expm1(math.log(level) / self.candidates) * (1 - 1e-13)
         return smallest(lambda t: bool(self._noise.tail(t) <= each))
 

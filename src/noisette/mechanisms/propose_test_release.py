@@ -98,12 +98,12 @@ class ProposeTestRelease(Stability):
         people, neighbours = distance_steps(distance)
         noise = self._noise.guarantee(self.bound)
         assert isinstance(noise, Pure)
-        total = Approx(self.epsilon + noise.eps, self.delta)
+        total = Approx(self.epsilon + noise.epsilon, self.delta)
         if people == 1:
             test = once(Response(self.epsilon, self.delta))
-            known = test + noise.ledger if test and noise.ledger else None
-            return Approx(total.eps, total.delta0, neighbours=neighbours, ledger=known)
-        return Approx(people * total.eps, group_delta(total.eps, total.delta0, people), neighbours=neighbours)
+            known = test + noise.losses if test and noise.losses else None
+            return Approx(total.epsilon, total.delta, neighbours=neighbours, losses=known)
+        return Approx(people * total.epsilon, group_delta(total.epsilon, total.delta, people), neighbours=neighbours)
 
     def _read(self, x: Any) -> tuple[Any, int]:
         """(answer, changes)."""

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, fraction, nearest_float, positive, whole
+from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
@@ -195,7 +195,7 @@ class RankChoice:
         else:
             epsilon = self._loss(rate, records, relation, up=True)
         loss = BoundedRange(epsilon, self._sides * rate * total, concentrated=self._rho(rate, records, relation))
-        return Pure(epsilon, neighbours=relation, ledger=once(loss))
+        return Pure(epsilon, neighbours=relation, losses=once(loss))
 
     @property
     def rate(self) -> float:
@@ -263,8 +263,7 @@ class RankChoice:
 
         The worst that the cells can do is that one has D = 0 and all others a D just above t.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         odds = (self.cells - 1) * Fraction(level) / (1 - Fraction(level))
         bound = Fraction(ln_bounds(odds, _BITS)[1], 1 << _BITS) / _rate(self, _BITS)[0]
         return nearest_float(max(Fraction(0), bound), up=True)

@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, fraction, nearest_float, positive, whole
+from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
 from noisette.mechanisms.evenly import Cells, Side, Spread, choose_cell, choose_place
@@ -171,7 +171,7 @@ class Quantiles:
         records, neighbours = read_distance(distance, self.norm)
         each = self.epsilon * records / self.levels
         known = once(BoundedRange(each)) if records else None
-        return Pure(self.epsilon * records, neighbours=neighbours, ledger=known and known * self.levels)
+        return Pure(self.epsilon * records, neighbours=neighbours, losses=known and known * self.levels)
 
     def _rate(self, part: _Part) -> Fraction:
         """g."""
@@ -237,8 +237,7 @@ class Quantiles:
 
         The errors of the parts that a quantile lies in add up at most; each exceeds its bound with (1 - level)/m.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         return _interval(self, level)
 
     def _worst(self, part: _Part | None, miss: Fraction) -> Fraction:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.number import Number, fraction, positive, whole
+from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.answers import integer_answer
 from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
@@ -128,8 +128,7 @@ class RandomizedResponse:
 
     def interval(self, level: float = 0.95, *, people: int = 1) -> float:
         """Return a t with P(|estimated share - true share| <= t) >= level, by Hoeffding's inequality."""
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         return math.sqrt(math.log(2 / (1 - level)) / (2 * whole(people, "people"))) / self._contrast
 
     def pairs(self) -> Sequence[tuple[int, int, int]]:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, positive, whole
+from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
@@ -250,8 +250,7 @@ class Smooth:
 
     def half_width_of(self, size: int, level: float = 0.95) -> float:
         """Return the error at that level of noise of that size."""
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         scale, width = self._scale(size), self.span[1] - self.span[0]
 
         def enough(t: int) -> bool:
@@ -279,7 +278,7 @@ def _fitting(guarantee: Promise) -> Noise:
     """The law that errs least for a kind of guarantee."""
     if isinstance(guarantee, ZCDP):
         return "log-normal"
-    return "laplace" if isinstance(guarantee, Approx) and guarantee.delta0 else "student"
+    return "laplace" if isinstance(guarantee, Approx) and guarantee.delta else "student"
 
 
 def _log_ratio(number: int, delta: Fraction) -> float:

@@ -45,7 +45,7 @@ class Sparse(Comparing):
     """True for a query above its threshold, None for one below, until `positives` were above.
 
     >>> m = Sparse.calibrated(Approx(1, "1e-6"), positives=100)
-    >>> round(float(m.scale), 1), round(m.guarantee(1).epsilon("1e-6"), 6)             # 200 by plain addition
+    >>> round(float(m.scale), 1), round(m.guarantee(1).epsilon_at("1e-6"), 6)             # 200 by plain addition
     (83.3, 1.0)
     >>> Sparse("1/100", positives=2)([-3, 5, -1, 2, 7])                                # next to no noise
     (None, True, None, True)
@@ -196,8 +196,8 @@ def _unit(guarantee: Promise, sensitivity: Distance, runs: int) -> Fraction:
 
 def _each(guarantee: Promise, runs: int) -> Fraction:
     match guarantee:
-        case Approx() if runs > 1 and guarantee.delta0:
-            return Fraction(theorems.each(runs, guarantee.eps, guarantee.delta0))
+        case Approx() if runs > 1 and guarantee.delta:
+            return Fraction(theorems.each(runs, guarantee.epsilon, guarantee.delta))
         case ZCDP() if runs > 1:
             return max(sqrt_down(2 * guarantee.rho / runs), pure_epsilon(guarantee) / runs)
         case _:

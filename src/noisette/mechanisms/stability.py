@@ -67,7 +67,7 @@ class Stability:
         """Return (tests steps epsilon, delta of as many steps), rounded up."""
         steps, neighbours = self._steps(distance)
         kept = self._keep.guarantee(moves(steps, self.tests))
-        return Approx(kept.eps, kept.delta0, neighbours=neighbours, ledger=kept.ledger)
+        return Approx(kept.epsilon, kept.delta, neighbours=neighbours, losses=kept.losses)
 
     def _steps(self, distance: Distance) -> tuple[int, Neighbours | None]:
         """How far c can move, and the relation if one is named."""
@@ -188,11 +188,11 @@ def moves(steps: int, tests: int = 1) -> Sensitivity:
 
 def approximate(guarantee: Promise, steps: int) -> Approx:
     """Return the (epsilon, delta) that is to be kept for so many steps; nothing exact is released without a delta."""
-    if not isinstance(guarantee, Approx) or not guarantee.delta0:
+    if not isinstance(guarantee, Approx) or not guarantee.delta:
         raise InputError("Releasing what is stable needs a delta above 0: ask for Approx(epsilon, delta).")
     if not steps:
         raise InputError("sensitivity must be at least 1: one person can move the distance.")
-    return Approx(guarantee.eps, guarantee.delta0)
+    return Approx(guarantee.epsilon, guarantee.delta)
 
 
 def kept_by(guarantee: Promise, steps: int, tests: int = 1) -> Keep:

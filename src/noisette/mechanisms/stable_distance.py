@@ -42,7 +42,7 @@ class StableDistance:
     >>> m = StableDistance.calibrated(Approx(1, "1e-6"))
     >>> m.scale, m.threshold, m(("north", 1000))[0]
     (Fraction(1, 1), 14, 'north')
-    >>> round(m.guarantee(1).delta(1) * 1e6, 3)
+    >>> round(m.guarantee(1).delta_at(1) * 1e6, 3)
     0.608
     """
 
@@ -74,8 +74,8 @@ class StableDistance:
         """Return (steps/scale + ln(1 - a^least), P(Z >= least)), least = threshold + 1 - steps, rounded up."""
         steps, neighbours = distance_steps(distance)
         counted = Threshold(self.scale, self.threshold + 1).guarantee(moves(steps))  # of d + 1 changes
-        epsilon = counted.eps - self._saved(self.threshold + 1 - steps) if steps else Fraction(0)
-        return Approx(epsilon, counted.delta0, neighbours=neighbours, ledger=counted.ledger)
+        epsilon = counted.epsilon - self._saved(self.threshold + 1 - steps) if steps else Fraction(0)
+        return Approx(epsilon, counted.delta, neighbours=neighbours, losses=counted.losses)
 
     def _saved(self, least: int) -> Fraction:
         """-ln(1 - a^least), rounded down, but no more than one step costs."""

@@ -39,7 +39,7 @@ class StableLocation(Staggered):
     >>> m = StableLocation(1, "1e-6", width=10)
     >>> m([22] * 50 + [23] * 50)
     ((20, 29), (15, 24))
-    >>> m.guarantee(1).eps, m.certain
+    >>> m.guarantee(1).epsilon, m.certain
     (Fraction(2, 1), 28)
     """
 

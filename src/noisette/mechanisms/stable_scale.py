@@ -47,7 +47,7 @@ class StableScale(Staggered):
     >>> m = StableScale(1, "1e-6", base=2)
     >>> m(range(400))                                   # the interquartile range is 199
     ((128, 255), (182, 362))
-    >>> m.guarantee(1).eps, m.certain
+    >>> m.guarantee(1).epsilon, m.certain
     (Fraction(2, 1), 28)
     """
 

@@ -45,6 +45,6 @@ def related(
         raise InputError("sensitivity must be at least 1: it is how many records one person can have.")
     if pure:
         return pure_epsilon(guarantee) / k, Fraction(0)
-    if not isinstance(guarantee, Approx) or not guarantee.delta0:
+    if not isinstance(guarantee, Approx) or not guarantee.delta:
         raise InputError("This noise needs a delta above 0: ask for Approx(epsilon, delta).")
-    return guarantee.eps / k, guarantee.delta0 / powers_up(guarantee.eps / k, k)
+    return guarantee.epsilon / k, guarantee.delta / powers_up(guarantee.epsilon / k, k)

@@ -36,7 +36,7 @@ from noisette.mechanisms.threshold_cost import gaussian_delta, is_plain, keys_of
 from noisette.mechanisms.unknown import all_but, moved, read_promise
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import zcdp_delta
-from noisette.privacy.guarantee import Ledger, once
+from noisette.privacy.guarantee import Losses, once
 from noisette.privacy.loss import LatticeLaplace, Response
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -124,8 +124,8 @@ class Threshold:
             groups = (move.l0 + 1) // 2 if move.neighbours is Neighbours.REPLACE else move.l0
             most = max(1, weight_of(move))
         positive(move.l1, "sensitivity")
-        scale = least_sigma(promise, move) if noise == "gaussian" else move.l1 / promise.eps
-        epsilon = promise.eps if noise == "gaussian" else None
+        scale = least_sigma(promise, move) if noise == "gaussian" else move.l1 / promise.epsilon
+        epsilon = promise.epsilon if noise == "gaussian" else None
 
         def made(threshold: int) -> "Threshold":
             return cls(scale, threshold, groups=groups, noise=noise, epsilon=epsilon, weight=most)
@@ -133,12 +133,12 @@ class Threshold:
         first = 1 + (BoundedLaplace.least_reach(scale) if noise == "truncated" else 0)
 
         def unseen(above: int) -> bool:  # what any threshold must do, quick to tell
-            return all_but(made(first + above)._seen(move), keys_of(move)) <= promise.delta0
+            return all_but(made(first + above)._seen(move), keys_of(move)) <= promise.delta
 
         least = first + smallest(unseen)
 
         def keeps(above: int) -> bool:
-            return made(least + above)._delta(move) <= promise.delta0
+            return made(least + above)._delta(move) <= promise.delta
 
         threshold = least + smallest(keeps)
         return made(threshold)
@@ -202,7 +202,7 @@ class Threshold:
         epsilon, delta = move.l1 / self.scale if self.epsilon is None else self.epsilon, self._delta(move)
         if delta >= 1:
             raise InputError("Counts that move so far are always seen, which no guarantee allows: raise the threshold.")
-        return Approx(epsilon, delta, neighbours=move.neighbours, ledger=self._ledger(move))
+        return Approx(epsilon, delta, neighbours=move.neighbours, losses=self._losses(move))
 
     def _delta(self, move: Sensitivity) -> Fraction:
         new, keys = self._seen(move), keys_of(move)
@@ -218,20 +218,20 @@ class Threshold:
         """P(w + Z >= threshold), rounded up, for groups that grow from 0 to w."""
         return tail(self.law, self.threshold - weight_of(move))
 
-    def _ledger(self, move: Sensitivity) -> Ledger | None:
+    def _losses(self, move: Sensitivity) -> Losses | None:
         """The loss of old counts and, as if they came on top, the chance that new groups are seen."""
         keys, weight, seen = keys_of(move), weight_of(move), self._seen(move)
         new = Response(Fraction(0), all_but(seen, keys))
         match self.noise:
             case "truncated" if keys * weight <= move.l1:  # each count, old or new, is told as by such a response
-                return Ledger(((Response(weight / self.scale, seen), keys),))
+                return Losses(((Response(weight / self.scale, seen), keys),))
             case "truncated":
                 return once(Response(move.l1 / self.scale, new.delta))
             case "geometric":
                 old = LatticeLaplace(math.ceil(move.l1) / self.scale, math.ceil(move.l1))
-                return Ledger(((old, 1), (new, 1)))
+                return Losses(((old, 1), (new, 1)))
             case _ if is_plain(move, self.scale) and (keys == 1 or self.scale >= _SURELY):
-                return Ledger(((old_loss(keys * self.scale**2, keys * weight), 1), (new, 1)))
+                return Losses(((old_loss(keys * self.scale**2, keys * weight), 1), (new, 1)))
         return None
 
     def pmf(self, y: Any, x: Any) -> Any:

@@ -123,9 +123,9 @@ def least_sigma(promise: Approx, move: Sensitivity) -> Fraction:
 
     def kept(sigma: Fraction) -> bool:
         if is_plain(move, sigma):
-            delta = old_delta(sigma**2, keys_of(move), float(promise.eps), weight_of(move))
-            return Fraction(delta * _ROOM) <= promise.delta0
-        return Fraction(zcdp_delta(move.l2_squared / (2 * sigma**2), promise.eps)) < promise.delta0
+            delta = old_delta(sigma**2, keys_of(move), float(promise.epsilon), weight_of(move))
+            return Fraction(delta * _ROOM) <= promise.delta
+        return Fraction(zcdp_delta(move.l2_squared / (2 * sigma**2), promise.epsilon)) < promise.delta
 
     high = Fraction(1)
     while not kept(high):

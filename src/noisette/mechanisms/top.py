@@ -29,14 +29,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.number import Number, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.exponential import Exponential, Scores
 from noisette.mechanisms.mechanism import Distance, calibrate
 from noisette.mechanisms.race import race
 from noisette.privacy import Promise, Pure
-from noisette.privacy.guarantee import Ledger
+from noisette.privacy.guarantee import Losses
 from noisette.privacy.ranges import BoundedRange
 
 __all__ = ["Ranking", "Top"]
@@ -128,8 +128,8 @@ class Top(Ranking):
     def guarantee(self, distance: Distance = 1) -> Promise:
         """Return Pure(rounds * range / scale) for scores that move by at most `distance` each, with its rounds."""
         epsilon, neighbours = self._one._epsilon(distance)
-        ledger = Ledger(((BoundedRange(epsilon), self.rounds),)) if epsilon else None
-        return Pure(self.rounds * epsilon, neighbours=neighbours, ledger=ledger)
+        losses = Losses(((BoundedRange(epsilon), self.rounds),)) if epsilon else None
+        return Pure(self.rounds * epsilon, neighbours=neighbours, losses=losses)
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> tuple[int, ...]:
         """Release k candidates, the one with the largest noisy score first."""
@@ -147,8 +147,7 @@ class Top(Ranking):
 
         Round i chooses among candidates of which one has at least the i-th best score, and n - i may have t + 1 less.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         worse = self.candidates - 1.0 - np.arange(self.k)
 
         def kept(t: int) -> bool:

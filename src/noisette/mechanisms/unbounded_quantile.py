@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, positive, whole
+from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.first_above import FirstAbove
 from noisette.mechanisms.grid import numbers
@@ -197,8 +197,7 @@ class UnboundedQuantile:
 
         It ends t too early if one of the N is that large, and t too late only if Z is.
         """
-        if not 0 < level < 1:
-            raise InputError("level must lie strictly between 0 and 1: a usual one is 0.95.")
+        level_of(level)
         low, high = -1, 2 * abs(self.centre) + math.ceil((50 + math.log(self.steps)) * float(sum(self._scales)))
         while high - low > 1:
             middle = (low + high) // 2

@@ -39,11 +39,11 @@ def read_promise(guarantee: Promise) -> Approx:
 
     A group that only one unit holds is named with some probability with the unit, and never without.
     """
-    if not isinstance(guarantee, Approx) or not guarantee.delta0:
+    if not isinstance(guarantee, Approx) or not guarantee.delta:
         raise InputError("Keys that are not known in advance need a delta above 0: ask for Approx(epsilon, delta).")
-    if guarantee.delta0 < Fraction(1, 10**30):
+    if guarantee.delta < Fraction(1, 10**30):
         raise InputError("delta must be at least 1e-30: a usual one is '1e-6'.")
-    if not guarantee.eps:
+    if not guarantee.epsilon:
         raise InputError("The guarantee allows no release at all: its epsilon must be above 0.")
     return guarantee
 

@@ -13,8 +13,6 @@ from noisette.mechanisms import Laplace
 from noisette.plot.save import saved
 from noisette.plot.style import GREY, INK, matplotlib_figure, name_lines, plain_ticks
 from noisette.privacy import Profile, theorems
-from noisette.privacy.guarantee import Ledger
-from noisette.privacy.loss import Normal
 
 __all__ = ["composition"]
 
@@ -70,13 +68,13 @@ def _drawable(value: float) -> float:
 
 def _costs(e: Fraction, d: Fraction) -> dict[str, Callable[[int], float]]:
     """What k releases cost, by the name of a line."""
-    laplace, gaussian = Laplace(1 / e).guarantee(1), Profile(Ledger(((Normal(sqrt_up(e**2 / 2)), 1),)))
+    laplace, gaussian = Laplace(1 / e).guarantee(1), Profile.gaussian(sqrt_up(e**2 / 2))
     return {
         "basic": lambda k: theorems.basic(e, 0, k)[0],
         "advanced": lambda k: theorems.advanced(e, k, d)[0],
         "zCDP": lambda k: theorems.concentrated(e, k, d),
-        "Laplace": lambda k: (laplace * k).epsilon(d),
-        "Gaussian, same sd": lambda k: (gaussian * k).epsilon(d),
+        "Laplace": lambda k: (laplace * k).epsilon_at(d),
+        "Gaussian, same sd": lambda k: (gaussian * k).epsilon_at(d),
         "optimal": lambda k: theorems.optimal(e, 0, k, d),
     }
 

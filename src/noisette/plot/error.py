@@ -56,7 +56,7 @@ def _decorate(axes: Any, comparison: Comparison, budget: float) -> None:
     task, zcdp = comparison.task, isinstance(comparison.guarantee, ZCDP)
     symbol = "ρ" if zcdp else "ε"
     delta = (
-        f", δ = {float(comparison.guarantee.delta0):g}".replace("e-0", "e-")
+        f", δ = {float(comparison.guarantee.delta):g}".replace("e-0", "e-")
         if isinstance(comparison.guarantee, Approx)
         else ""
     )

@@ -19,7 +19,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float
 from noisette.plot.save import saved
 from noisette.plot.style import GREY, INK, apart, matplotlib_figure
-from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
+from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure, as_promise
 
 __all__ = ["odds", "posterior_bounds", "tradeoff", "tradeoff_curve"]
 
@@ -62,21 +62,21 @@ def _known_deltas(guarantee: Guarantee) -> list[tuple[float, float]]:
     their chord and above its neighbours' chords, prolonged; where these meet is where it is worth asking next, and how
     far that is below the chord is the most that the curve can rise there.
     """
-    known = {epsilon: guarantee.delta(epsilon) for epsilon in _own(guarantee)}
+    known = {epsilon: guarantee.delta_at(epsilon) for epsilon in _own(guarantee)}
     epsilon = 2.0**-6
     while min(known.values()) > _TOLERANCE / 2 and epsilon <= _LARGEST:
-        known[epsilon] = guarantee.delta(epsilon)
+        known[epsilon] = guarantee.delta_at(epsilon)
         epsilon *= 2
     for _ in range(_PROBES):
         gap, epsilon = _widest(sorted(known.items()))
         if gap <= _TOLERANCE or epsilon in known:
             break
-        known[epsilon] = guarantee.delta(epsilon)
+        known[epsilon] = guarantee.delta_at(epsilon)
     return sorted(known.items())
 
 
 def _own(guarantee: Guarantee) -> set[float]:
-    stated = nearest_float(guarantee.eps, up=True) if isinstance(guarantee, Pure | Approx) else 0.0
+    stated = nearest_float(guarantee.epsilon, up=True) if isinstance(guarantee, Pure | Approx) else 0.0
     return {0.0, stated} if stated <= _LARGEST else {0.0}
 
 
@@ -131,12 +131,12 @@ def _shifted(prior: float, loss: float) -> tuple[float, float]:
 def _largest_loss(guarantee: Guarantee, chance: Fraction) -> float:
     """What |ln P/Q| exceeds with at most that chance in either world, half of it for each sign; maybe infinite."""
     shares = [Fraction(1, 2**i) for i in range(1, 7)] if chance else []
-    losses = [guarantee.epsilon(chance / 2 * share) - math.log1p(-float(share)) for share in shares]
-    return min([guarantee.epsilon(0), *losses]) * (1 + _DOWN)
+    losses = [guarantee.epsilon_at(chance / 2 * share) - math.log1p(-float(share)) for share in shares]
+    return min([guarantee.epsilon_at(0), *losses]) * (1 + _DOWN)
 
 
 def _read(guarantee: Guarantee | Number) -> Guarantee:
-    return guarantee if isinstance(guarantee, Pure | Approx | ZCDP | Profile) else Pure(guarantee)
+    return guarantee if isinstance(guarantee, Profile) else as_promise(guarantee, "guarantee")
 
 
 def tradeoff(
@@ -180,7 +180,7 @@ def odds(*epsilons: Number, mark: Number | None = None, path: str | Path | None 
     """
     if not epsilons:
         raise InputError("Give at least one epsilon.")
-    losses = sorted(float(Pure(epsilon).eps) for epsilon in epsilons)
+    losses = sorted(float(Pure(epsilon).epsilon) for epsilon in epsilons)
     figure, axes = _square("What an observer can come to believe", "belief before", "belief after")
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=1.4, linestyle=(0, (4, 3)))
     priors = _rates()
@@ -206,9 +206,9 @@ def _colours() -> Iterator[str]:
 def _name(guarantee: Guarantee) -> str:
     match guarantee:
         case Pure():
-            return f"ε = {float(guarantee.eps):g}"
+            return f"ε = {float(guarantee.epsilon):g}"
         case Approx():
-            return f"ε = {float(guarantee.eps):g}, δ = {float(guarantee.delta0):g}".replace("e-0", "e-")
+            return f"ε = {float(guarantee.epsilon):g}, δ = {float(guarantee.delta):g}".replace("e-0", "e-")
         case ZCDP():
             return f"ρ = {float(guarantee.rho):g} (zCDP)"
         case Profile():

@@ -87,7 +87,7 @@ def nearest(m: NearestPlace, people: Any, path: str | Path | None = None) -> Any
     for axes, law, name, share in zip(panels[1:], both, ("score: ranks", "score: minus distance"), shares, strict=True):
         image = _map(axes, m, law, f"{name}, {100 * share:.1f} % good", cmap="YlGnBu", norm=norm)
     bar = figure.colorbar(image, ax=panels[2], extend="min", shrink=0.8)
-    bar.set_label(f"P(point), ε = {float(m.guarantee(1).eps):g}", color=INK)
+    bar.set_label(f"P(point), ε = {float(m.guarantee(1).epsilon):g}", color=INK)
     return saved(figure, path)
 
 

@@ -2,7 +2,7 @@
 
 from noisette.privacy import sensitivity, theorems
 from noisette.privacy.filters import Filter, Odometer
-from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Profile, Promise, Pure
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Profile, Promise, Pure, Spend, as_promise
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.parallel import parallel
 from noisette.privacy.sampling import fixed_size, poisson
@@ -17,6 +17,8 @@ __all__ = [
     "Profile",
     "Promise",
     "Pure",
+    "Spend",
+    "as_promise",
     "fixed_size",
     "parallel",
     "poisson",

@@ -39,7 +39,7 @@ from typing import Literal, TypeAlias
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
 from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
-from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
 from noisette.privacy.loss import Loss, Normal, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours, common
 from noisette.privacy.ranges import BoundedRange
@@ -142,20 +142,20 @@ def _of_loss(loss: Loss) -> Charge:
             return Charge(None, loss.rho(), None) if bound is None else bounded(bound)
 
 
-def _of_ledger(ledger: Ledger) -> Charge:
+def _of_losses(losses: Losses) -> Charge:
     """The sum of all parts; for plain addition those that are known by rho alone are one pair together."""
-    pure, rest = Charge(), Charge(None, ledger.rho, None) if ledger.rho else Charge()
-    for loss, count in ledger.parts:
+    pure, rest = Charge(), Charge(None, losses.rho, None) if losses.rho else Charge()
+    for loss, count in losses.parts:
         part = _of_loss(loss) * count
         pure, rest = (pure, rest + part) if part.eps is None else (pure + part, rest)
     total = pure + _paired(rest)
-    return replace(total, delta=_told(ledger)) if total.delta else total
+    return replace(total, delta=_told(losses)) if total.delta else total
 
 
-def _told(ledger: Ledger) -> Fraction:
+def _told(losses: Losses) -> Fraction:
     """The chance that some part tells all, rounded up: each is a coin of its own. Of very many parts, the sum."""
     told = Fraction(0)
-    for loss, count in ledger.parts:
+    for loss, count in losses.parts:
         delta = _of_loss(loss).delta
         if count > _FEW:
             told += count * delta
@@ -168,9 +168,9 @@ def _told(ledger: Ledger) -> Fraction:
 def _of_statement(cost: Guarantee) -> Charge:
     match cost:
         case Pure():
-            return bounded(cost.eps)
+            return bounded(cost.epsilon)
         case Approx():
-            return bounded(cost.eps, cost.delta0)
+            return bounded(cost.epsilon, cost.delta)
         case ZCDP():
             return Charge(None, cost.rho, None)
         case Profile():
@@ -178,14 +178,14 @@ def _of_statement(cost: Guarantee) -> Charge:
 
 
 def charge_of(cost: Guarantee) -> Charge:
-    """What a cost takes: the less of what its statement and its ledger say.
+    """What a cost takes: the less of what its statement and its losses say.
 
-    With a delta, one of them speaks for all rules, the ledger if it can: "all is told" must be the same event in each.
+    With a delta, one of them speaks for all rules, the losses if they can: the failure must be the same event in each.
     """
     if not isinstance(cost, Pure | Approx | ZCDP | Profile):
         raise InputError("A cost must be a Pure, Approx, ZCDP or Profile: take a mechanism's .guarantee(distance).")
     stated = _of_statement(cost)
-    known = _UNKNOWN if cost.ledger is None else _of_ledger(cost.ledger)
+    known = _UNKNOWN if cost.losses is None else _of_losses(cost.losses)
     if stated.delta or known.delta:
         return _paired(stated if known.rho is None else known)
     return _paired(

@@ -36,7 +36,7 @@ def composed_delta(parts: Parts, epsilon: float) -> float:
     for direction in sorted(_directions(parts, lambda total: total.tilt_for_mean(epsilon)), key=lambda d: -d.log_delta):
         bound = direction.bound(epsilon)
         if bound > worst:
-            worst = max(worst, min(bound, direction.curve().delta(epsilon)) if bound > _HARDLY else bound)
+            worst = max(worst, min(bound, direction.curve().delta_at(epsilon)) if bound > _HARDLY else bound)
     return worst
 
 
@@ -49,7 +49,7 @@ def composed_epsilon(parts: Parts, delta: float) -> float:
     worst = 0.0
     for direction in sorted(found, key=lambda d: -d.moments[1]):
         if not worst or direction.bound(worst) > delta:
-            worst = max(worst, direction.epsilon(delta))
+            worst = max(worst, direction.epsilon_at(delta))
     return worst
 
 

@@ -32,7 +32,7 @@ class Curve:
         self.b = _sums_from(terms * _exps(over, -1.0))
         self.up = 1 + (len(losses) + 1000) * 2.0**-52  # covers the rounding of both sums
 
-    def delta(self, epsilon: float) -> float:
+    def delta_at(self, epsilon: float) -> float:
         """delta(ε), and 1 below the window."""
         if epsilon < self.losses[0]:
             return 1.0
@@ -44,14 +44,14 @@ class Curve:
         found = a * self.up - math.exp(min(epsilon - self.centre, _FLOAT_REACH)) * b
         return self.height * max(0.0, found) + self.certain
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         """The smallest ε >= 0 in the window with delta(ε) <= delta; infinite if there is none."""
         bottom = max(0.0, float(self.losses[0]))
-        if self.delta(bottom) <= delta:
+        if self.delta_at(bottom) <= delta:
             return bottom
         if self.certain >= delta:
             return math.inf
-        first = bisect_left(self.losses, True, key=lambda s: self.delta(s) <= delta)
+        first = bisect_left(self.losses, True, key=lambda s: self.delta_at(s) <= delta)
         above, a, b = float(self.losses[first]), float(self.a[first]), float(self.b[first])
         rest = a * self.up - (delta - self.certain) / self.height  # e^(ε-c) B, between the last point and this one
         return min(above, self.centre + math.log(rest / b) + (1 + above) * 1e-14) if rest > 0 < b else above

@@ -63,9 +63,9 @@ class Direction:
         log = self.rough.log_moment(tilt) - tilt * epsilon - tilt * math.log1p(1 / tilt) - math.log1p(tilt)
         return min(1.0, self.rough.certain + math.exp(min(0.0, log)) * _rounding(sum(self.parts.values())) + _LEAST)
 
-    def epsilon(self, delta: float) -> float:
+    def epsilon_at(self, delta: float) -> float:
         """The smallest ε with delta(ε) <= delta; by Chernoff's bound where losses are too far apart for one lattice."""
-        found = self.curve().epsilon(delta)
+        found = self.curve().epsilon_at(delta)
         return found if found < math.inf else self._bounded_epsilon(delta)
 
     def _bounded_epsilon(self, delta: float) -> float:

@@ -58,7 +58,7 @@ class Filter:
 
     >>> f, g = (Filter(Approx(2, "1e-6"), plain=part) for part in (0, "1e-7"))
     >>> f.charge(ZCDP("0.004")); g.charge(ZCDP("0.004"))
-    >>> [round(float(filter.left.eps), 2) for filter in (f, g)]
+    >>> [round(float(filter.left.epsilon), 2) for filter in (f, g)]
     [0.41, 1.43]
 
     A refusal leaves everything as it was: BudgetError says that the cost does not fit into what is left, another
@@ -92,7 +92,7 @@ class Filter:
         if rule not in (None, "zcdp", "gaussian") or (rule and not isinstance(budget, Approx)):
             raise InputError("rule must be 'zcdp' or 'gaussian', for an Approx budget.")
         self.budget = budget
-        whole = budget.delta0 if isinstance(budget, Approx) else Fraction(0)
+        whole = budget.delta
         self.reserve = checked_reserve(reserve, whole)
         self.plain = fraction(plain, "plain")
         if not 0 <= self.plain <= whole - self.reserve:
@@ -122,7 +122,7 @@ class Filter:
         after = state.plus(charge, cost.neighbours)
         if state.rule is not None or after.rule != "gaussian" or not isinstance(self.budget, Approx):
             return after
-        rough = 1000 * _with_slack(after.total, self.budget.eps) > self.reserve
+        rough = 1000 * _with_slack(after.total, self.budget.epsilon) > self.reserve
         return replace(after, rule="zcdp") if rough else after
 
     def charge(self, cost: Guarantee) -> None:
@@ -179,12 +179,12 @@ def _fits(budget: Promise, parts: _Parts, state: State) -> bool:
         return False
     match budget:
         case Pure():
-            return total.eps is not None and total.eps <= budget.eps
+            return total.eps is not None and total.eps <= budget.epsilon
         case ZCDP():
             return total.rho is not None and total.rho <= budget.rho
         case Approx():
             plainly = _plainly(total, parts)
-            return (plainly is not None and plainly <= budget.eps) or _fits_rule(budget, parts, state)
+            return (plainly is not None and plainly <= budget.epsilon) or _fits_rule(budget, parts, state)
 
 
 def _plainly(total: Charge, parts: _Parts) -> Fraction | None:
@@ -195,12 +195,12 @@ def _plainly(total: Charge, parts: _Parts) -> Fraction | None:
 def _fits_rule(budget: Approx, parts: _Parts, state: State) -> bool:
     total = state.total
     if state.rule == "gaussian":
-        if total.square is None or _with_slack(total, budget.eps) > parts.own:
+        if total.square is None or _with_slack(total, budget.epsilon) > parts.own:
             return False
-        return Fraction(gaussian_delta(sqrt_up(total.square), budget.eps)) <= parts.rule
+        return Fraction(gaussian_delta(sqrt_up(total.square), budget.epsilon)) <= parts.rule
     if total.rho is None:
         return False
-    return not total.rho or Fraction(zcdp_delta(total.rho, budget.eps)) <= parts.rule
+    return not total.rho or Fraction(zcdp_delta(total.rho, budget.epsilon)) <= parts.rule
 
 
 def _with_slack(total: Charge, e: Fraction) -> Fraction:
@@ -215,7 +215,7 @@ def _check_kind(budget: Promise, after: State, charge: Charge) -> None:
         raise PrivacyError("This cost is not pure and the budget is: open the filter with an Approx or ZCDP budget.")
     if charge.rho is None:
         raise PrivacyError(
-            "This cost is known neither by epsilon nor by rho: charge Approx(cost.epsilon(d), d) for a small d instead."
+            "This cost has neither an epsilon nor a rho: charge Approx(cost.epsilon_at(d), d) for a small d instead."
         )
     if isinstance(budget, Approx) and after.rule == "gaussian" and after.total.square is None:
         raise PrivacyError(
@@ -227,7 +227,7 @@ def _refusal(budget: Promise, parts: _Parts, before: State, after: State, cost: 
     """One sentence on what is left, and what can be done."""
     own = after.total.delta
     if isinstance(budget, Approx) and after.rule == "gaussian":
-        own = _with_slack(after.total, budget.eps)
+        own = _with_slack(after.total, budget.epsilon)
     if own > parts.own:
         return (
             f"The costs' own deltas would exceed the {float(parts.own):.3g} that is set aside for them: "
@@ -240,7 +240,7 @@ def _refusal(budget: Promise, parts: _Parts, before: State, after: State, cost: 
 def _left(budget: Promise, parts: _Parts, state: State) -> Promise:
     match budget:
         case Pure():
-            return Pure(budget.eps - _known(state.total.eps), neighbours=state.neighbours)
+            return Pure(budget.epsilon - _known(state.total.eps), neighbours=state.neighbours)
         case ZCDP():
             return ZCDP(budget.rho - _known(state.total.rho), neighbours=state.neighbours)
         case Approx():
@@ -256,10 +256,10 @@ def _least_budget(budget: Approx, parts: _Parts, state: State) -> Approx:
         found = tight_epsilon(((Normal(sqrt_up(total.square)), 1),), Fraction(0), d) if total.square else 0.0
     if state.rule == "zcdp" and total.rho is not None:
         found = zcdp_epsilon(total.rho, d) if total.rho else 0.0
-    bounds = [budget.eps] if plainly is None else [budget.eps, _rounded_up(plainly) if total.aside else plainly]
+    bounds = [budget.epsilon] if plainly is None else [budget.epsilon, _rounded_up(plainly) if total.aside else plainly]
     if found < math.inf:
         bounds.append(_rounded_up(Fraction(found)))
-    return Approx(min(bounds), budget.delta0, neighbours=state.neighbours)
+    return Approx(min(bounds), budget.delta, neighbours=state.neighbours)
 
 
 def _rounded_up(number: Fraction) -> Fraction:
@@ -268,14 +268,14 @@ def _rounded_up(number: Fraction) -> Fraction:
 
 def _largest_cost(budget: Approx, parts: _Parts, state: State) -> Approx:
     """By bisection; nothing above what implies the whole budget can fit."""
-    d = max(Fraction(0), parts.own - _with_slack(state.total, budget.eps))
+    d = max(Fraction(0), parts.own - _with_slack(state.total, budget.epsilon))
 
     def fits(n: int) -> bool:
         return _fits(budget, parts, state.plus(bounded(Fraction(n, _SHOWN), d), None))
 
     if not fits(0):
         return Approx(0, 0, neighbours=state.neighbours)
-    low, high = 0, math.floor(pure_within_approx(budget.eps, budget.delta0) * _SHOWN) + 1
+    low, high = 0, math.floor(pure_within_approx(budget.epsilon, budget.delta) * _SHOWN) + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

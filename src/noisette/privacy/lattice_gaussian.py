@@ -42,7 +42,7 @@ class LatticeVector(Plain):
     """Discrete Gaussian noise of parameter s2 on whole numbers, `most` of which move by up to `largest`.
 
     >>> pair = LatticeVector(Fraction(18), square=2, largest=1, most=2)
-    >>> round(pair.delta(Fraction(1)) * 1e6, 3), float(pair.rho())
+    >>> round(pair.delta_at(Fraction(1)) * 1e6, 3), float(pair.rho())
     (202.014, 0.05555555555555555)
     """
 
@@ -85,7 +85,7 @@ class LatticeVector(Plain):
             longest[count] = g
         return [(count, g) for count, g in longest.items() if count]
 
-    def delta(self, e: Fraction) -> float:
+    def delta_at(self, e: Fraction) -> float:
         """delta(e) of the worst vector, rounded up."""
         if not (self._wide or self.most == 1):
             x = nearest_float(e, up=False)

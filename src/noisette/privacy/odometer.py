@@ -37,10 +37,10 @@ class Odometer:
 
     >>> from noisette.privacy import Pure
     >>> o = Odometer("1e-6")
-    >>> o.charge(Pure("0.1")); o.epsilon()
+    >>> o.charge(Pure("0.1")); o.epsilon
     0.1
     >>> for _ in range(99): o.charge(Pure("0.1"))
-    >>> round(o.epsilon(), 3), round((Pure("0.1") * 100).epsilon("1e-6"), 3)      # the latter if settled in advance
+    >>> round(o.epsilon, 3), round((Pure("0.1") * 100).epsilon_at("1e-6"), 3)      # the latter if settled in advance
     (6.65, 4.775)
     """
 
@@ -53,7 +53,7 @@ class Odometer:
         self._state = State(Charge(), None, "zcdp")
 
     def __repr__(self) -> str:
-        return f"Odometer({str(self.delta)!r}, epsilon={self.epsilon()!r})"
+        return f"Odometer({str(self.delta)!r}, epsilon={self.epsilon!r})"
 
     def charge(self, cost: Guarantee) -> None:
         """Count the cost; nothing is refused but another neighbouring relation, and a forked process."""
@@ -63,6 +63,7 @@ class Odometer:
         with self._lock:
             self._state = self._state.plus(replace(charge, square=None), cost.neighbours)
 
+    @property
     def epsilon(self) -> float:
         """Return what holds now, with the odometer's delta; rounded up."""
         total = self._state.total

@@ -1,13 +1,13 @@
 """Parallel composition: several releases, each of which looks at its own part of the people.
 
-Vocabulary: `top` one of the guarantees that covers all others: in what it states, and in what its ledger knows.
+Vocabulary: `top` one of the guarantees that covers all others: in what it states, and in what its losses say.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 from noisette.errors import InputError, PrivacyError
-from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Promise, Pure
+from noisette.privacy.guarantee import Guarantee, Losses, Promise
 from noisette.privacy.loss import LatticeLaplace, Loss, Normal, Response
 from noisette.privacy.neighbours import Neighbours
 
@@ -24,8 +24,10 @@ def parallel(*guarantees: Guarantee, neighbours: Neighbours | None = None) -> Gu
     The parts must not depend on other records: "the ten oldest" is not such a part, "born before 1950" is. Under
     replace, a guarantee for which the size of the part was public does not hold for the whole table: state it anew.
 
+    >>> from noisette.privacy import Pure
     >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.ADD_REMOVE)
     Pure('1', neighbours=ADD_REMOVE)
+    >>> from noisette.privacy import Pure
     >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.REPLACE)
     Pure('3/2', neighbours=REPLACE)
     """
@@ -62,7 +64,7 @@ def _of_one_kind(guarantees: Sequence[Guarantee]) -> list[Promise]:
 
 
 def _knowing(alike: list[Promise], touched: int, relation: Neighbours) -> Guarantee | None:
-    """The sum of as many tops as are touched, with their ledgers; None where no part tops all others."""
+    """The sum of as many tops as are touched, with their losses; None where no part tops all others."""
     rest = list(alike)
     tops: list[Guarantee] = []
     while rest and len(tops) < touched:
@@ -75,36 +77,21 @@ def _knowing(alike: list[Promise], touched: int, relation: Neighbours) -> Guaran
 
 def _stated(alike: list[Promise], touched: int, relation: Neighbours) -> Promise:
     """The same from what is stated alone: components are covered one by one."""
-    sums = [sum(sorted(column)[-touched:], Fraction(0)) for column in zip(*map(_numbers, alike), strict=True)]
-    match alike[0]:
-        case Pure():
-            return Pure(*sums, neighbours=relation)
-        case Approx():
-            return Approx(*sums, neighbours=relation)
-        case ZCDP():
-            return ZCDP(*sums, neighbours=relation)
-
-
-def _numbers(g: Promise) -> tuple[Fraction, ...]:
-    match g:
-        case Pure():
-            return (g.eps,)
-        case Approx():
-            return g.eps, g.delta0
-        case ZCDP():
-            return (g.rho,)
+    columns = zip(*(g.numbers.values() for g in alike), strict=True)
+    sums = [sum(sorted(column)[-touched:], Fraction(0)) for column in columns]
+    return type(alike[0])(*sums, neighbours=relation)
 
 
 def _covers(top: Promise, other: Promise) -> bool:
-    """Whether `top` states no less than `other`, and its ledger knows losses that dominate the other's."""
-    if not all(a >= b for a, b in zip(_numbers(top), _numbers(other), strict=True)):
+    """Whether `top` states no less than `other`, and its losses dominate the other's."""
+    if not all(a >= b for a, b in zip(top.numbers.values(), other.numbers.values(), strict=True)):
         return False
-    if top.ledger is None:  # it stands for every mechanism with its numbers
+    if top.losses is None:  # it stands for every mechanism with its numbers
         return True
-    return other.ledger is not None and _dominates(top.ledger, other.ledger)
+    return other.losses is not None and _dominates(top.losses, other.losses)
 
 
-def _dominates(a: Ledger, b: Ledger) -> bool:
+def _dominates(a: Losses, b: Losses) -> bool:
     """Whether b's releases are among a's, or both are alike and a's single loss is the larger."""
     if len(a.parts) == len(b.parts) == 1 and not a.rho and not b.rho:
         (mine, k), (other, n) = a.parts[0], b.parts[0]

@@ -57,7 +57,7 @@ class BoundedRange(Plain):
         object.__setattr__(self, "width", r)
         object.__setattr__(self, "concentrated", r**2 / 8 if concentrated is None else min(r**2 / 8, concentrated))
 
-    def delta(self, x: float) -> float:
+    def delta_at(self, x: float) -> float:
         """delta(x), rounded up."""
         e, r = float(self.epsilon), float(self.width)
         t = min(max((x + r) / 2, r - e), e)
@@ -97,14 +97,14 @@ class Adaptive(Plain):
     """`count` releases of one bounded range, each chosen in the light of earlier outcomes, as one pair of laws.
 
     >>> block = Adaptive(BoundedRange(Fraction(1, 10)), 25)
-    >>> round(block.delta(0.5), 9), round(float(block.rho()), 6)
+    >>> round(block.delta_at(0.5), 9), round(float(block.rho()), 6)
     (0.002906317, 0.03125)
     """
 
     one: BoundedRange
     count: int
 
-    def delta(self, x: float) -> float:
+    def delta_at(self, x: float) -> float:
         """delta(x), rounded up: the chord of the grid's values around x."""
         grid, values = _curve(self.one.epsilon, self.one.width, self.count)
         if x >= grid[-1]:

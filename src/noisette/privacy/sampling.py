@@ -16,7 +16,7 @@ import numpy as np
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import exp_up, ln_bounds
-from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Ledger, Profile, Pure
+from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
 from noisette.privacy.loss import Floats, Loss, Plain, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours
 
@@ -111,7 +111,7 @@ def poisson(guarantee: Guarantee, rate: Number) -> Guarantee:
     Batches cut from shuffled people are not Poisson samples, and this is not their guarantee.   [Chua et al. 2024]
 
     >>> step = poisson(Pure(1), "0.1")
-    >>> str(step), round((step * 100).epsilon("1e-6"), 4)
+    >>> str(step), round((step * 100).epsilon_at("1e-6"), 4)
     ('0.158565…-DP under add/remove', 5.2955)
     """
     q = _rate(rate)
@@ -124,10 +124,10 @@ def poisson(guarantee: Guarantee, rate: Number) -> Guarantee:
             "zCDP alone says nothing better about a sample: sample a mechanism's own guarantee, or one restated as "
             "Approx(epsilon, delta)."
         )
-    ledger = Ledger(((_sampled(loss, q), 1),))
+    losses = Losses(((_sampled(loss, q), 1),))
     if isinstance(guarantee, Pure | Approx):
-        return _amplified(guarantee, q, Neighbours.ADD_REMOVE, ledger)
-    return Profile(ledger, neighbours=Neighbours.ADD_REMOVE)
+        return _amplified(guarantee, q, Neighbours.ADD_REMOVE, losses)
+    return Profile(losses, neighbours=Neighbours.ADD_REMOVE)
 
 
 def fixed_size(guarantee: Guarantee, m: int, n: int) -> Guarantee:
@@ -138,7 +138,7 @@ def fixed_size(guarantee: Guarantee, m: int, n: int) -> Guarantee:
     `Profile`.
 
     >>> step = fixed_size(Approx(1, "1e-6"), 10, 100)
-    >>> step.delta0, round((fixed_size(Pure(1), 10, 100) * 100).epsilon("1e-6"), 4)
+    >>> step.delta, round((fixed_size(Pure(1), 10, 100) * 100).epsilon_at("1e-6"), 4)
     (Fraction(1, 10000000), 5.9931)
     """
     size, people = whole(m, "m"), whole(n, "n")
@@ -154,10 +154,10 @@ def fixed_size(guarantee: Guarantee, m: int, n: int) -> Guarantee:
             "Approx(epsilon, delta)."
         )
     base, rate = (loss.base, loss.rate) if isinstance(loss, FixedSample) else (loss, Fraction(1))
-    ledger = Ledger(((cast(Loss, FixedSample(base, rate * q)), 1),))
+    losses = Losses(((cast(Loss, FixedSample(base, rate * q)), 1),))
     if isinstance(guarantee, Pure | Approx):
-        return _amplified(guarantee, q, Neighbours.REPLACE, ledger)
-    return Profile(ledger, neighbours=Neighbours.REPLACE)
+        return _amplified(guarantee, q, Neighbours.REPLACE, losses)
+    return Profile(losses, neighbours=Neighbours.REPLACE)
 
 
 def _rate(value: Number) -> Fraction:
@@ -176,19 +176,15 @@ def _refuse_other(guarantee: Guarantee, wanted: Neighbours, other: str, instead:
 
 def _single(guarantee: Guarantee) -> Loss | None:
     """The loss of a single release; randomized response stands for a plain (epsilon, delta)."""
-    ledger = guarantee.ledger
-    if ledger is None:
-        return Response(guarantee.eps, _own_delta(guarantee)) if isinstance(guarantee, Pure | Approx) else None
-    if ledger.rho or [count for _, count in ledger.parts] != [1]:
+    losses = guarantee.losses
+    if losses is None:
+        return Response(guarantee.epsilon, guarantee.delta) if isinstance(guarantee, Pure | Approx) else None
+    if losses.rho or [count for _, count in losses.parts] != [1]:
         raise PrivacyError(
             "A sum of releases is not sampled as one: sample each release by itself, then add them; for several "
             "releases on one and the same sample, restate their sum as a new Pure or Approx."
         )
-    return ledger.parts[0][0]
-
-
-def _own_delta(guarantee: Pure | Approx) -> Fraction:
-    return guarantee.delta0 if isinstance(guarantee, Approx) else Fraction(0)
+    return losses.parts[0][0]
 
 
 def _sampled(loss: Loss, q: Fraction) -> Loss:
@@ -197,8 +193,8 @@ def _sampled(loss: Loss, q: Fraction) -> Loss:
     return cast(Loss, Subsampled(base, rate * q))
 
 
-def _amplified(g: Pure | Approx, q: Fraction, neighbours: Neighbours, ledger: Ledger | None) -> Pure | Approx:
-    eps = amplified(g.eps, q)
+def _amplified(g: Pure | Approx, q: Fraction, neighbours: Neighbours, losses: Losses | None) -> Pure | Approx:
+    eps = amplified(g.epsilon, q)
     if isinstance(g, Pure):
-        return Pure(eps, neighbours=neighbours, ledger=ledger)
-    return Approx(eps, q * g.delta0, neighbours=neighbours, ledger=ledger)
+        return Pure(eps, neighbours=neighbours, losses=losses)
+    return Approx(eps, q * g.delta, neighbours=neighbours, losses=losses)

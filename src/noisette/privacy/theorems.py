@@ -50,7 +50,7 @@ def basic(e0: Number, d0: Number, k: int) -> tuple[float, float]:
     (3.2, 0.03125)
     """
     one, n = Approx(e0, d0), whole(k, "k")
-    return nearest_float(n * one.eps, up=True), _total_delta(one, n, Fraction(0))
+    return nearest_float(n * one.epsilon, up=True), _total_delta(one, n, Fraction(0))
 
 
 def advanced(e0: Number, k: int, slack: Number, d0: Number = 0) -> tuple[float, float]:
@@ -78,21 +78,21 @@ def advanced_tanh(e0: Number, k: int, slack: Number, d0: Number = 0) -> tuple[fl
 def _advanced(e0: Number, k: int, slack: Number, d0: Number, mean: Callable[[Any, Any], Any]) -> tuple[float, float]:
     """The theorem for a bound on the mean loss, which `mean` returns divided by e0."""
     one, n, extra = Approx(e0, d0), whole(k, "k"), _inside(slack, "slack")
-    mp = _precise(one.eps, extra)
-    e = _read(mp, one.eps)
+    mp = _precise(one.epsilon, extra)
+    e = _read(mp, one.epsilon)
     return _up(mp.sqrt(-2 * n * mp.log(_read(mp, extra))) * e + n * e * mean(mp, e)), _total_delta(one, n, extra)
 
 
 def optimal(e0: Number, d0: Number, k: int, delta: Number) -> float:
     """Return the least epsilon that holds at delta whatever the k (e0, d0)-DP mechanisms are; infinite if none does.
 
-    [Kairouz-Oh-Viswanath 2015, Theorem 3.3.] It is what (Approx(e0, d0) * k).epsilon(delta) returns; mechanisms that
+    [Kairouz-Oh-Viswanath 2015, Theorem 3.3.] It is what (Approx(e0, d0) * k).epsilon_at(delta) returns; mechanisms that
     are known compose better still.
 
     >>> round(optimal("0.1", 0, 100, "1e-6"), 6)
     4.774568
     """
-    return (Approx(e0, d0) * whole(k, "k")).epsilon(_inside(delta, "delta"))
+    return (Approx(e0, d0) * whole(k, "k")).epsilon_at(_inside(delta, "delta"))
 
 
 def concentrated(e0: Number, k: int, delta: Number) -> float:
@@ -103,7 +103,7 @@ def concentrated(e0: Number, k: int, delta: Number) -> float:
     >>> round(concentrated("0.1", 100, "1e-6"), 6)
     5.221534
     """
-    rho, d = whole(k, "k") * Pure(e0).eps ** 2 / 2, _inside(delta, "delta")
+    rho, d = whole(k, "k") * Pure(e0).epsilon ** 2 / 2, _inside(delta, "delta")
     return zcdp_epsilon(rho, d) if rho else 0.0
 
 
@@ -117,8 +117,8 @@ def bounded_range(e0: Number, k: int, delta: Number) -> float:
     (2.277, 2.419)
     """
     one = Pure(e0)
-    known = once(BoundedRange(one.eps)) if one.eps else None
-    return (Pure(one.eps, ledger=known) * whole(k, "k")).epsilon(_inside(delta, "delta"))
+    known = once(BoundedRange(one.epsilon)) if one.epsilon else None
+    return (Pure(one.epsilon, losses=known) * whole(k, "k")).epsilon_at(_inside(delta, "delta"))
 
 
 def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
@@ -130,7 +130,7 @@ def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
     >>> round(bounded_range_fixed("0.1", 100, "1e-6"), 3)
     2.246
     """
-    one, n, d = Pure(e0).eps, whole(k, "k"), _inside(delta, "delta")
+    one, n, d = Pure(e0).epsilon, whole(k, "k"), _inside(delta, "delta")
     if not one:
         return 0.0
     return min(nearest_float(n * one, up=True), bisected(lambda e: Fraction(fixed_delta(one, n, Fraction(e))) <= d))
@@ -190,7 +190,7 @@ def renyi_response(alpha: Number, epsilon: Number | None = None, *, keep: Number
     """
     if (epsilon is None) == (keep is None):
         raise InputError("Give either epsilon or keep, the chance that the true answer is kept.")
-    a, given = _order(alpha), Pure(epsilon).eps if epsilon is not None else _inside(keep or 0, "keep")
+    a, given = _order(alpha), Pure(epsilon).epsilon if epsilon is not None else _inside(keep or 0, "keep")
     mp = _precise(a, given)
     x, e = _read(mp, a), _read(mp, given)
     if keep is not None:
@@ -209,7 +209,7 @@ def renyi_laplace(alpha: Number, scale: Number, distance: Number = 1) -> float:
     >>> round(renyi_laplace(2, 1), 6), round(renyi_laplace(1, 1), 6)
     (0.619124, 0.367879)
     """
-    a, moved = _order(alpha), Pure(_distance(distance) / positive(scale, "scale")).eps
+    a, moved = _order(alpha), Pure(_distance(distance) / positive(scale, "scale")).epsilon
     mp = _precise(a, moved)
     x, t = _read(mp, a), _read(mp, moved)
     if a == 1:
@@ -286,7 +286,7 @@ def _distance(value: Number) -> Fraction:
 
 
 def _total_delta(one: Approx, k: int, slack: Fraction) -> float:
-    return min(1.0, nearest_float(k * one.delta0 + slack, up=True))
+    return min(1.0, nearest_float(k * one.delta + slack, up=True))
 
 
 def _precise(*numbers: Fraction) -> Any:

@@ -132,9 +132,9 @@ def _smooth_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
         case ((Normal(mu), 1),):
             return gaussian_delta(mu, e)
         case ((Adaptive() | BoundedRange() as block, 1),):
-            return block.delta(nearest_float(e, up=False))
+            return block.delta_at(nearest_float(e, up=False))
         case ((LatticeVector() as vector, 1),):
-            return vector.delta(e)
+            return vector.delta_at(e)
         case _:
             return composed_delta(dict(parts), nearest_float(e, up=False))
 
@@ -151,7 +151,7 @@ def _smooth_epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
         case ((Normal(mu), 1),):
             return _normal_epsilon(mu, d)
         case ((Adaptive() | BoundedRange() as block, 1),):
-            return bisected(lambda e: Fraction(block.delta(e)) <= d)
+            return bisected(lambda e: Fraction(block.delta_at(e)) <= d)
         case _:
             return composed_epsilon(dict(parts), nearest_float(d, up=False))
 

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from noisette.errors import InputError
 from noisette.exact.number import floor_log2
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Approx, Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared, members
@@ -154,21 +154,12 @@ def _rest(spend: Promise, opened: int, parts: int) -> Promise:
     """What is left when unknown keys took theirs."""
     if not opened:
         return spend
-    assert isinstance(spend, Approx)
-    return Approx(spend.eps * (parts - opened) / parts, spend.delta0 / 2)
+    return spend.share(Fraction(parts - opened, parts), delta=Fraction(1, 2))
 
 
 def _part(promise: Promise, some: int, parts: int) -> Promise | None:
     """The share of some of the parts."""
-    if not some:
-        return None
-    match promise:
-        case Pure(eps):
-            return Pure(eps * some / parts)
-        case ZCDP(rho):
-            return ZCDP(rho * some / parts)
-        case Approx(eps, delta):
-            return Approx(eps * some / parts, delta)
+    return promise.share(Fraction(some, parts), delta=1) if some else None
 
 
 def _keys(
@@ -176,14 +167,14 @@ def _keys(
 ) -> dict[int, Keep | Threshold]:
     if not opened:
         return {}
-    if not isinstance(spend, Approx) or not spend.delta0:
+    if not isinstance(spend, Approx) or not spend.delta:
         raise InputError(
             "Keys that are not declared are told only above a threshold, which needs a delta: "
             'spend Approx("0.1", "1e-8") or declare keys in the policy.'
         )
     alone = parts == len(opened)
-    delta = (spend.delta0 if alone else spend.delta0 / 2) / len(opened)
-    promise = Approx(spend.eps / parts, delta, neighbours=neighbours)
+    delta = (spend.delta if alone else spend.delta / 2) / len(opened)
+    promise = Approx(spend.epsilon / parts, delta, neighbours=neighbours)
     return {i: _opening(tasks[i], promise) for i in opened}
 
 
@@ -230,7 +221,7 @@ def _noise(
         return {}, "No number gets noise of its own here: quantiles and keys are chosen at random."
     reaches = [_reach(tasks, i, m, neighbours) for i, m in places]
     laplace = _laplace(promise, reaches)
-    if isinstance(promise, Pure) or (isinstance(promise, Approx) and not promise.delta0):
+    if promise.is_pure:
         return dict(zip(places, laplace, strict=True)), "Laplace noise: a pure epsilon allows no Gaussian."
     gaussian = _gaussian(promise, reaches)
     logs = [math.log(b.variance() / a.variance()) for a, b in zip(laplace, gaussian, strict=True)]

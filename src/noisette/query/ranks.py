@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from noisette.exact.random import Random
 from noisette.mechanisms import FlippedQuantile, Quantile, Quantiles
-from noisette.privacy import ZCDP, Promise, Pure
+from noisette.privacy import ZCDP, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Measure
 
@@ -200,7 +200,8 @@ def ranks(measure: Measure, at: Fraction, share: Promise | None, reach: Sensitiv
     cells = max(2, measure.cells)
 
     def made(part: Fraction, shift: Fraction = Fraction(0)) -> One:
-        promise, exponential = _share(share, part), _exponential(measure, at, _share(share, part), reach, shift)
+        promise = share.share(part, delta=0)
+        exponential = _exponential(measure, at, promise, reach, shift)
         if isinstance(promise, ZCDP) or at in (0, 1):
             return exponential
         flipped = FlippedQuantile.calibrated(promise, reach, q=at, cells=cells, shift=shift)
@@ -229,7 +230,7 @@ def _together(
     """The shares of all of them for one mechanism: the product of errors is least if each part has as much."""
 
     def made(part: Fraction, shift: Sequence[Fraction] | int = 0) -> Quantiles:
-        promise = _share(share, part * len(at))
+        promise = share.share(part * len(at), delta=0)
         return Quantiles.calibrated(promise, reach, at=at, cells=max(2, measure.cells), shift=shift)
 
     away = [_ranks(_beyond(scales, 1 - level)) for scales in made(_END).scales()]
@@ -243,12 +244,7 @@ def _log_errors(together: RanksTogether) -> float:
 
 def _log_error(measure: Measure, at: Fraction, share: Promise, reach: Sensitivity) -> float:
     """That of the ends of one quantile alone."""
-    return math.log(2) / 2 - math.log(_exponential(measure, at, _share(share, _END), reach).rate)
-
-
-def _share(promise: Promise, part: Fraction) -> Promise:
-    """A part of a promise, without a delta: that belongs to the noise."""
-    return ZCDP(promise.rho * part) if isinstance(promise, ZCDP) else Pure(promise.eps * part)
+    return math.log(2) / 2 - math.log(_exponential(measure, at, share.share(_END, delta=0), reach).rate)
 
 
 # What to expect

@@ -31,9 +31,9 @@ from noisette.apply.payload import Payload, payload_of
 from noisette.apply.progress import bar
 from noisette.apply.terms import Terms
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.privacy import Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.query.canonical import canonical_text, conditions_first
 from noisette.query.caveats import NOISE, clamped, retained, said
 from noisette.query.expected import SIZES, Expected
@@ -170,17 +170,17 @@ class Apply:
         found = np.frombuffer(gave, "<f8").tolist()
         return found if len(found) > 1 else found[0]
 
-    def advise(self, units: int, *, spend: Promise | Number, level: float = 0.95) -> Advice:
+    def advise(self, units: int, *, spend: Spend, level: float = 0.95) -> Advice:
         """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public.
 
         Of a stable mode, for the noise: the share of the votes by which a label must lead to be told at that level.
         """
-        promise = spend if not isinstance(spend, Number) else Pure(spend)
+        asked = as_promise(spend)
         if whole(units, "units") * self.each < 2 * self.blocks:
             raise InputError("There are fewer than two units for each block: name fewer blocks.")
 
         def error(blocks: int) -> float:
-            made = self._aggregate(Terms(blocks, self.each, promise, Neighbours.ADD_REMOVE, level))
+            made = self._aggregate(Terms(blocks, self.each, asked, Neighbours.ADD_REMOVE, level))
             lead = made.lead if isinstance(made, votes.Vote) else None
             return widest(made) if lead is None else lead / blocks
 

@@ -27,7 +27,7 @@ from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
-from noisette.questions.records import OfRecords, changed, for_units, plain, prepared_records, read_records
+from noisette.questions.records import OfRecords, changed, prepared_records, read_records
 from noisette.questions.records import recorded_for_records as recorded
 from noisette.questions.ruler import MOST, Ruler
 from noisette.questions.stable_bins import BIN, NOTHING, TOLD, spread_told, stable_expected, told_bin
@@ -61,7 +61,7 @@ class Centre:
         reach, ruler = changed(prepared, neighbours), Ruler.of(prepared.keys[0], self.grid)
         known = self.width is not None
         steps = _LEAST if self.width is None else _steps(positive(self.width, "width"), ruler)
-        share = plain(spend, Fraction(1) if known else _HALF)
+        share = spend.share(Fraction(1) if known else _HALF)
         place = StableLocation.calibrated(share, int(reach.l1), width=steps)
         scale = None if known else StableScale.calibrated(share, int(reach.l1))
         return CentreOffer(prepared, place, reach, level, neighbours, ruler, scale)
@@ -85,7 +85,7 @@ class CentreOffer(OfRecords):
         """What both promise together."""
         place = self.mechanism.guarantee(self.reach)
         both = place if self.scale is None else self.scale.guarantee(self.reach) + place
-        return for_units(both, self.neighbours)
+        return both.restated(self.neighbours)
 
     @property
     def parts(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Gaussian, Geometric, calibrate
-from noisette.privacy import Approx, Neighbours, Promise, Pure
+from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical_text
 from noisette.query.caveats import NOISE, Omission
@@ -119,7 +119,7 @@ def _one_table(rows: Frame) -> None:
 def _noise(spend: Promise, reach: Sensitivity) -> Geometric | Gaussian:
     """Laplace or Gaussian noise, whichever errs less."""
     laplace = calibrate(Geometric, spend, sensitivity=reach)
-    if isinstance(spend, Pure) or (isinstance(spend, Approx) and not spend.delta0):
+    if spend.is_pure:
         return laplace
     gaussian = calibrate(Gaussian, spend, sensitivity=reach)
     return gaussian if gaussian.variance() < laplace.variance() else laplace

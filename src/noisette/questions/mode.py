@@ -52,13 +52,13 @@ class Mode:
 def _ahead(prepared: Prepared, spend: Promise, neighbours: Neighbours, level: float, lead: bool) -> "Ahead":
     if lead:
         raise InputError("The lead is told among declared keys only: declare keys in the policy, or leave lead out.")
-    if not isinstance(spend, Approx) or not spend.delta0:
+    if not isinstance(spend, Approx) or not spend.delta:
         raise InputError(
             "The most frequent of unknown keys is told only where it is well ahead, which needs a delta: "
             'spend Approx("0.1", "1e-8") or declare keys in the policy.'
         )
     reach = sensitivity(prepared.request.measures[0], prepared.part, neighbours)
-    promise = Approx(spend.eps, spend.delta0, neighbours=neighbours)
+    promise = Approx(spend.epsilon, spend.delta, neighbours=neighbours)
     return Ahead(prepared, StableMode.calibrated(promise, reach), reach, level)
 
 

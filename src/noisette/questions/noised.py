@@ -27,11 +27,11 @@ from noisette.mechanisms import Geometric
 from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth import Smooth
 from noisette.mechanisms.smooth_statistic import Statistic
-from noisette.privacy import Approx, Guarantee, Promise, Pure
+from noisette.privacy import Approx, Guarantee, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE
 from noisette.query.expected import Expected
-from noisette.questions.records import OfRecords, for_units, plain, recorded_for_records
+from noisette.questions.records import OfRecords, recorded_for_records
 from noisette.releases import Column
 
 __all__ = ["USUAL", "By", "Noised", "Noisy", "bar_of", "bell", "but_for_the_bar", "checked", "of_another", "smooth"]
@@ -63,15 +63,14 @@ def smooth(spend: Promise, reach: Sensitivity, statistic: Statistic, like: Any) 
 
 def but_for_the_bar(spend: Promise) -> Promise:
     """What the error bar leaves of a promise, with all of delta."""
-    return Approx(spend.eps * (1 - _BAR), spend.delta0) if isinstance(spend, Approx) else plain(spend, 1 - _BAR)
+    return spend.share(1 - _BAR, delta=1)
 
 
 def bar_of(spend: Promise, reach: Sensitivity, mechanism: Noisy) -> Geometric | None:
     """The noise of the width of smooth noise."""
     if not isinstance(mechanism, Smooth):
         return None
-    part = Pure(spend.eps * _BAR) if isinstance(spend, Approx) else plain(spend, _BAR)
-    return Geometric.calibrated(part, _moved(mechanism, reach))
+    return Geometric.calibrated(spend.share(_BAR, delta=0), _moved(mechanism, reach))
 
 
 def _moved(mechanism: Smooth, reach: Sensitivity) -> Sensitivity:
@@ -126,9 +125,8 @@ class Noised(OfRecords):
     def guarantee(self) -> Guarantee:
         """What the number and the size of its noise promise together."""
         made: Guarantee = self.mechanism.guarantee(self.reach)
-        return for_units(
-            made if self.bar is None else made + self.bar.guarantee(_moved(self._smooth, self.reach)), self.neighbours
-        )
+        together = made if self.bar is None else made + self.bar.guarantee(_moved(self._smooth, self.reach))
+        return together.restated(self.neighbours)
 
     @property
     def parts(self) -> list[dict[str, Any]]:

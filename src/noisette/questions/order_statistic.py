@@ -23,7 +23,7 @@ from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
 from noisette.questions.noised import USUAL, By, Noised, Noisy, bar_of, bell, but_for_the_bar, checked, smooth
-from noisette.questions.records import changed, plain, prepared_records, read_records
+from noisette.questions.records import changed, prepared_records, read_records
 from noisette.questions.ruler import MOST, Ruler
 
 __all__ = ["OrderStatistic"]
@@ -48,7 +48,7 @@ class OrderStatistic:
         """Noise, or a choice, for the records that one unit can change."""
         by, prepared = checked(self.by), prepared_records(self.column, self.of, schema)
         ruler, reach = Ruler.of(prepared.keys[0], most=MOST), changed(prepared, neighbours)
-        statistic, promise = Near(self.q, *ruler.bounds), plain(spend)
+        statistic, promise = Near(self.q, *ruler.bounds), spend.share(1)
         low, high = (float(end * ruler.grid) for end in ruler.bounds)
         ends = (low, high) if ruler.kind.number else None
         mechanism: Noisy

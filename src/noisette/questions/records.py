@@ -15,14 +15,13 @@ Vocabulary: `steps` whole numbers, in units of `grid` · `changes` records that 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from noisette.errors import InputError
 from noisette.mechanisms.smooth_order import Order
-from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Promise, Pure
+from noisette.privacy import Guarantee, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.design import recorded
@@ -41,9 +40,7 @@ from noisette.questions.told import ByOne
 __all__ = [
     "OfRecords",
     "changed",
-    "for_units",
     "grouped",
-    "plain",
     "prepared_records",
     "read_records",
     "recorded_for_records",
@@ -84,30 +81,6 @@ def changed(prepared: Prepared, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity(k, k * k, k, k, neighbours=Neighbours.ADD_REMOVE)
 
 
-def for_units(made: Guarantee, neighbours: Neighbours) -> Guarantee:
-    """What was made for as many records as one unit can change, as a promise to units."""
-    match made:
-        case Pure(eps):
-            return Pure(eps, neighbours=neighbours, ledger=made.ledger)
-        case Approx(eps, delta):
-            return Approx(eps, delta, neighbours=neighbours, ledger=made.ledger)
-        case ZCDP(rho):
-            return ZCDP(rho, neighbours=neighbours, ledger=made.ledger)
-        case Profile():
-            return Profile(made.ledger, neighbours=neighbours)
-
-
-def plain(spend: Promise, share: Fraction = Fraction(1)) -> Promise:
-    """A promise, or a part of it, that names no relation: records have their own."""
-    match spend:
-        case Pure(eps):
-            return Pure(eps * share)
-        case ZCDP(rho):
-            return ZCDP(rho * share)
-        case Approx(eps, delta):
-            return Approx(eps * share, delta * share)
-
-
 # Offers
 
 
@@ -120,7 +93,8 @@ class OfRecords(ByOne):
     @property
     def guarantee(self) -> Guarantee:
         """What the mechanism promises for as many records as one unit can change."""
-        return for_units(self.mechanism.guarantee(self.reach), self.neighbours)
+        made: Guarantee = self.mechanism.guarantee(self.reach)
+        return made.restated(self.neighbours)
 
     @property
     def parts(self) -> list[dict[str, Any]]:

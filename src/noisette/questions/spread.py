@@ -18,7 +18,7 @@ from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
-from noisette.questions.records import OfRecords, changed, plain, prepared_records, read_records
+from noisette.questions.records import OfRecords, changed, prepared_records, read_records
 from noisette.questions.ruler import Ruler
 from noisette.questions.stable_bins import BIN, NOTHING, TOLD, spread_told, stable_expected, told_bin
 
@@ -45,7 +45,7 @@ class Spread:
         """Test how stable the bins of the scale are."""
         prepared = prepared_records(self.column, self.of, schema)
         reach, ruler = changed(prepared, neighbours), Ruler.of(prepared.keys[0], self.grid)
-        mechanism = StableScale.calibrated(plain(spend), int(reach.l1), base=self.base)
+        mechanism = StableScale.calibrated(spend.share(1), int(reach.l1), base=self.base)
         return SpreadOffer(prepared, mechanism, reach, level, neighbours, ruler)
 
 

@@ -29,7 +29,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.questions.noised import By, Noised, Noisy, bar_of, but_for_the_bar, checked, of_another, smooth
-from noisette.questions.records import changed, grouped, plain
+from noisette.questions.records import changed, grouped
 
 __all__ = ["Triangles"]
 
@@ -57,11 +57,11 @@ class Triangles:
             raise InputError("An edge has two ends: name two columns that are not the same.")
         prepared, vertices = _declared(prepared)
         reach, statistic = changed(prepared, neighbours), Counted(len(vertices))
-        mechanism = _mechanism(self.by, plain(spend), reach, statistic)
+        mechanism = _mechanism(self.by, spend.share(1), reach, statistic)
         rungs = statistic.furthest if isinstance(mechanism, InverseSensitivity) else 1
         worst = min(mechanism.interval(level) * rungs, float(statistic.span[1]))
         ends = 0.0, float(statistic.span[1])
-        told = "triangles", Fraction(1), worst, ends, bar_of(plain(spend), reach, mechanism)
+        told = "triangles", Fraction(1), worst, ends, bar_of(spend.share(1), reach, mechanism)
         return TrianglesOffer(prepared, mechanism, reach, level, neighbours, *told, vertices)
 
 

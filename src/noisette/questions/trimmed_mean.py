@@ -20,7 +20,7 @@ from noisette.query.frame import Frame
 from noisette.query.schema import Schema
 from noisette.query.sources.source import Source
 from noisette.questions.noised import USUAL, Noised, bar_of, bell, but_for_the_bar, smooth
-from noisette.questions.records import changed, plain, prepared_records, read_records
+from noisette.questions.records import changed, prepared_records, read_records
 from noisette.questions.ruler import Ruler
 
 __all__ = ["TrimmedMean"]
@@ -51,8 +51,8 @@ class TrimmedMean:
         low, high = ruler.bounds
         statistic = Trimmed(0, high - low, trim=trim, parts=max(1, _STEPS // (high - low)))
         reach = changed(prepared, neighbours)
-        mechanism = smooth(but_for_the_bar(plain(spend)), reach, statistic, bell(0, high - low, USUAL))
-        step, bar = ruler.grid / statistic.parts, bar_of(plain(spend), reach, mechanism)
+        mechanism = smooth(but_for_the_bar(spend.share(1)), reach, statistic, bell(0, high - low, USUAL))
+        step, bar = ruler.grid / statistic.parts, bar_of(spend.share(1), reach, mechanism)
         worst, ends = float(step) * mechanism.interval(level), (float(low * ruler.grid), float(high * ruler.grid))
         told = "trimmed_mean", step, worst, ends, bar
         return TrimmedMeanOffer(prepared, mechanism, reach, level, neighbours, *told, ruler)

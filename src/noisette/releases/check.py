@@ -101,20 +101,14 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     reach = part["sensitivity"]
     l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
     relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
-    made = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
-    return made if relation is neighbours else _restated(made, neighbours)
+    made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
+    return made if relation is neighbours else made.restated(neighbours)
 
 
 def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None:
     """What a run of `BestOf` costs is what its guarantee rests on."""
     if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
         raise PrivacyError("A candidate of the record costs more than a run may: do not rely on it.")
-
-
-def _restated(made: Any, neighbours: Neighbours) -> Guarantee:
-    """The same promise for units under another relation."""
-    stated = [value for name, value in vars(made).items() if name not in ("neighbours", "ledger")]
-    return type(made)(*stated, neighbours=neighbours, ledger=made.ledger)  # type: ignore[no-any-return]
 
 
 def _known(name: str, names: set[str]) -> Any:
@@ -152,4 +146,4 @@ def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) ->
         case "ZCDP":
             return total <= ZCDP(Fraction(claim["rho"]), neighbours=neighbours)
         case _:
-            return isinstance(total, Profile) and all(total.epsilon(d) <= e for d, e in claim["at"].items())
+            return isinstance(total, Profile) and all(total.epsilon_at(d) <= e for d, e in claim["at"].items())

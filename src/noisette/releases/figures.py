@@ -66,7 +66,7 @@ def at_some_delta(guarantee: Guarantee) -> tuple[str, float]:
     >>> at_some_delta(Approx(1, "1e-4") + ZCDP("0.1"))[0]
     '1e-3'
     """
-    known = ((delta, guarantee.epsilon(delta)) for delta in _DELTAS)
+    known = ((delta, guarantee.epsilon_at(delta)) for delta in _DELTAS)
     return next(((delta, epsilon) for delta, epsilon in known if epsilon < math.inf), ("1", 0.0))
 
 
@@ -76,7 +76,7 @@ def spent(guarantee: Guarantee) -> str:
     >>> spent(Approx(1, "1e-6")), spent(Pure(1))
     ('ε = 1', 'ε = 1')
     """
-    return f"ε = {rounded(guarantee.eps, up=True)}" if isinstance(guarantee, Approx) else promise(guarantee)
+    return f"ε = {rounded(guarantee.epsilon, up=True)}" if isinstance(guarantee, Approx) else promise(guarantee)
 
 
 def left(guarantee: Promise) -> str:
@@ -87,7 +87,7 @@ def left(guarantee: Promise) -> str:
     """
     if isinstance(guarantee, ZCDP):
         return f"ρ = {rounded(guarantee.rho, up=False)} (zero-concentrated)"
-    return f"ε = {rounded(guarantee.eps, up=False)}"
+    return f"ε = {rounded(guarantee.epsilon, up=False)}"
 
 
 def percent(level: float) -> str:

@@ -22,14 +22,10 @@ def stated(guarantee: Guarantee) -> dict[str, Any]:
     {'kind': 'Approx', 'epsilon': '1/3', 'delta': '1/1000000'}
     """
     match guarantee:
-        case Pure(eps):
-            return {"kind": "Pure", "epsilon": str(eps)}
-        case Approx(eps, delta):
-            return {"kind": "Approx", "epsilon": str(eps), "delta": str(delta)}
-        case ZCDP(rho):
-            return {"kind": "ZCDP", "rho": str(rho)}
+        case Pure() | Approx() | ZCDP():
+            return {"kind": type(guarantee).__name__, **{name: str(x) for name, x in guarantee.numbers.items()}}
         case Profile():
-            known = {delta: guarantee.epsilon(delta) for delta in ("1e-6", "1e-9")}
+            known = {delta: guarantee.epsilon_at(delta) for delta in ("1e-6", "1e-9")}
             finite = {delta: epsilon for delta, epsilon in known.items() if epsilon < math.inf}
             return {"kind": "Profile", "at": finite or dict([at_some_delta(guarantee)])}
 

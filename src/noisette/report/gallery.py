@@ -142,7 +142,7 @@ def _points(example: Any) -> Iterator[tuple[float, float]]:
             promise, error = m.guarantee(), float(m.interval(0.95))
         except (InputError, TypeError):
             continue
-        epsilon = float(promise.eps) if isinstance(promise, Pure) else float(promise.epsilon(_DELTA))
+        epsilon = float(promise.epsilon) if isinstance(promise, Pure) else float(promise.epsilon_at(_DELTA))
         if epsilon > 0 and error > 0:
             yield float(f"{epsilon:.4g}"), error
 

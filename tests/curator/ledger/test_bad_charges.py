@@ -38,7 +38,10 @@ DEEP = {}
 for _ in range(100_000):
     DEEP = {"in": DEEP}
 BAD = [
-    *(("q", cost, [], {}) for cost in (None, 0.5, 1, "1/2", math.nan, [], {}, Pure, object(), Rude(), b"1", HALF.eps)),
+    *(
+        ("q", cost, [], {})
+        for cost in (None, 0.5, 1, "1/2", math.nan, [], {}, Pure, object(), Rude(), b"1", HALF.epsilon)
+    ),
     *((question, HALF, [], {}) for question in (None, 5, b"q", ["q"], Rude())),
     *(
         ("q", HALF, parts, {})

@@ -42,7 +42,7 @@ def test_it_decides_like_a_ledger_in_memory_and_a_filter(where, budget, costs):
     book = open_ledger(where, budget=budget)
     found = decisions(book, costs)
     assert found == decisions(Memory(budget), costs)
-    parts = {"reserve": budget.delta0 / 2, "plain": budget.delta0 / 10} if isinstance(budget, Approx) else {}
+    parts = {"reserve": budget.delta / 2, "plain": budget.delta / 10} if isinstance(budget, Approx) else {}
     alone = Filter(budget, **parts)
     for cost, (_, happened, *_) in zip(costs, found, strict=True):
         if happened is True:
@@ -60,7 +60,7 @@ def test_sums_are_written_and_read_exactly(costs):
     account = Account.of(Pure(100))
     for cost in costs:
         account = Account.read(account.charged(Pure(cost, neighbours=RELATION)).text)
-    assert account.state.total.eps == sum(costs)
+    assert account.state.total.epsilon == sum(costs)
 
 
 @settings(max_examples=20)
@@ -69,7 +69,7 @@ def test_sums_stay_short_and_are_rounded_up(denominators):
     account, exact = Account.of(Pure(100)), Fraction(0)
     for number in denominators:
         account, exact = account.charged(Pure(Fraction(1, number))), exact + Fraction(1, number)
-    total = account.state.total.eps
+    total = account.state.total.epsilon
     assert exact <= total < exact + Fraction(1, 2**240)
     assert len(account.text) < 3000
 
@@ -126,8 +126,8 @@ def test_the_tight_figure_is_that_of_all_entries_together(where):
     for _ in range(30):
         book.charge("a count", guarantee, parts)
         memory.charge("a count", guarantee, parts)
-    assert book.tight("1e-6") == memory.tight("1e-6") == (guarantee * 30).epsilon("1e-6")
-    assert book.tight("1e-6") < book.spent.eps
+    assert book.tight("1e-6") == memory.tight("1e-6") == (guarantee * 30).epsilon_at("1e-6")
+    assert book.tight("1e-6") < book.spent.epsilon
     book.close()
 
 
@@ -165,7 +165,7 @@ def test_a_key_is_charged_once_whenever_it_comes_again(where):
     book.close()
     again = open_ledger(where, budget=Pure(1))
     assert again.charge("how many?", guarantee, parts, key="k") == first
-    assert again.spent.eps == Fraction(1, 10)
+    assert again.spent.epsilon == Fraction(1, 10)
     for other in [
         ("how old?", guarantee, parts, None),
         ("how many?", Pure("0.2", neighbours=RELATION), parts, None),
@@ -346,7 +346,7 @@ def test_a_large_question_fits_after_a_small_one_with_gaussian_noise(where):
     body = book.history[-1]
     assert body["charge"]["eps"] is None
     assert Fraction(body["charge"]["plain"]) < Fraction(1, 5)
-    assert book.left.eps > Fraction("1.8")
+    assert book.left.epsilon > Fraction("1.8")
     book.charge("q", Pure("1.8"), [])
     spent, left = book.spent, book.left
     book.close()
@@ -360,7 +360,7 @@ def test_a_ledger_that_was_begun_without_it_stays_so(tmp_path):
     old = Account.of(Approx(2, "1e-6"), Fraction(0)).charged(GAUSSIAN)
     assert Account.read(old.text) == old
     assert "plain" not in old.text.partition('"total"')[0]
-    assert old.filter.left.eps < 1 < Account.of(Approx(2, "1e-6")).charged(GAUSSIAN).filter.left.eps
+    assert old.filter.left.epsilon < 1 < Account.of(Approx(2, "1e-6")).charged(GAUSSIAN).filter.left.epsilon
     assert not old.under(Approx(3, "1e-6")).plain
 
 

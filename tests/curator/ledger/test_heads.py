@@ -33,7 +33,7 @@ def write(path, rows=300, **columns):
 def ask(source, ledger, text=COUNT, spend="0.25", **options):
     curator = nz.open({"data": source}, budget=1, ledger=ledger, **options)
     curator.sql(text, spend=spend)
-    left = curator.budget.left.eps
+    left = curator.budget.left.epsilon
     curator.ledger.close()
     return left
 
@@ -45,17 +45,17 @@ def delete(ledger):
 
 def test_a_deleted_ledger_is_missed(tmp_path):
     data, ledger = write(tmp_path / "data.parquet"), tmp_path / "x.ledger"
-    assert ask(data, ledger) == Pure("0.75").eps
+    assert ask(data, ledger) == Pure("0.75").epsilon
     delete(ledger)
     with pytest.raises(KnownError, match=r"start over .*start_over='why' in Python"):
         ask(data, ledger)
-    assert ask(data, ledger, start_over="the first was a trial") == Pure("0.75").eps
+    assert ask(data, ledger, start_over="the first was a trial") == Pure("0.75").epsilon
     book = open_ledger(ledger)
     assert book.history[0]["start_over"] == "the first was a trial"
     book.close()
     with pytest.raises(InputError, match="There is a ledger, and it goes on"):
         ask(data, ledger, start_over="again")
-    assert ask(data, ledger, spend="0.5") == Pure("0.25").eps
+    assert ask(data, ledger, spend="0.5") == Pure("0.25").epsilon
 
 
 def test_a_second_ledger_for_the_same_data(tmp_path):
@@ -65,7 +65,7 @@ def test_a_second_ledger_for_the_same_data(tmp_path):
         ask(data, tmp_path / "y.ledger")
     with pytest.raises(KnownError):
         ask(shutil.copy(data, tmp_path / "copy.parquet"), tmp_path / "y.ledger")
-    assert ask(data, tmp_path / "x.ledger", spend="0.5") == Pure("0.25").eps  # the first one goes on
+    assert ask(data, tmp_path / "x.ledger", spend="0.5") == Pure("0.25").epsilon  # the first one goes on
 
 
 def test_data_that_change_stay_with_their_ledger(tmp_path):
@@ -140,7 +140,7 @@ def test_a_backup_with_its_head_is_found_until_it_is_accepted(tmp_path):
         ask(data, ledger)
     open_ledger(ledger).close()  # nothing but the head elsewhere knows
     accept(ledger, why="the disk failed")
-    assert ask(data, ledger) == Pure("0.75").eps
+    assert ask(data, ledger) == Pure("0.75").epsilon
 
 
 def test_a_head_that_cannot_be_read(tmp_path):
@@ -181,7 +181,7 @@ def test_it_cannot_stop_a_question(tmp_path, monkeypatch):
     data, ledger = write(tmp_path / "data.parquet"), tmp_path / "x.ledger"
     assert not guarded()
     ask(data, ledger)
-    assert ask(data, ledger, spend="0.5") == Pure("0.25").eps
+    assert ask(data, ledger, spend="0.5") == Pure("0.25").epsilon
 
 
 # What files hold

@@ -84,7 +84,7 @@ def test_every_sort_of_question_can_be_checked_from_its_entry_alone(tmp_path, ne
     book.close()
     again = open_ledger(tmp_path / "x.ledger")
     assert [e.guarantee for e in again.entries] == [e.guarantee for e in kept.entries]
-    assert again.tight("1e-6") <= again.budget.eps
+    assert again.tight("1e-6") <= again.budget.epsilon
     again.close()
 
 

@@ -44,7 +44,7 @@ def test_it_opens_and_goes_on(version, tmp_path):
     assert [(e.analyst, e.key) for e in book.entries] == [("ana", "k1"), ("bob", None)]
     assert [body["of"] for body in book.history if body["kind"] == "answer"] == ["k1"]
     assert book.answer("k1") == b"42"
-    assert book.spent.eps == Pure("13/30").eps
+    assert book.spent.epsilon == Pure("13/30").epsilon
     assert book._store.version() == len(MIGRATIONS)
     with pytest.raises(BudgetError):
         book.charge("more", Pure("0.3", neighbours=Neighbours.ADD_REMOVE), [], analyst="bob")

@@ -26,8 +26,10 @@ def stated(m: Subject, distance: Any) -> tuple[float, float]:
     """Return an (epsilon, delta) that the mechanism states for a distance."""
     promise = m.guarantee(distance)
     if isinstance(promise, Pure):
-        return float(promise.eps), 0.0
-    return (m if hasattr(m, "delta") else promise).epsilon(_DELTA, *([distance] if hasattr(m, "delta") else [])), _DELTA
+        return float(promise.epsilon), 0.0
+    if hasattr(m, "epsilon_at"):
+        return m.epsilon_at(_DELTA, distance), _DELTA
+    return promise.epsilon_at(_DELTA), _DELTA
 
 
 def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:

@@ -26,7 +26,7 @@ ONE = {relation: Sensitivity(1, 1, 1, 1, neighbours=relation) for relation in Ne
 
 
 def _cost(promise: Promise) -> Fraction:
-    return promise.rho if isinstance(promise, ZCDP) else promise.eps
+    return promise.size
 
 
 def _raises(error: type[NoisetteError], call: Callable[[], Any]) -> bool:

@@ -58,13 +58,13 @@ def epsilons(promise: Promise) -> list[float]:
             root = math.sqrt(promise.rho)
             return [0.0, root, float(promise.rho) + root, float(promise.rho) + 4 * root]
         case _:
-            return [0.0, float(promise.eps) / 2, float(promise.eps), 2 * float(promise.eps)]
+            return [0.0, float(promise.epsilon) / 2, float(promise.epsilon), 2 * float(promise.epsilon)]
 
 
 def private(m: Subject, _: Effort) -> Finding:
     """The hockey-stick divergence of every pair stays below the stated delta(epsilon)."""
     compared = [
-        (hockey_stick(P, Q, e), promise.delta(e) + ROUNDING)
+        (hockey_stick(P, Q, e), promise.delta_at(e) + ROUNDING)
         for *_, promise, P, Q in _promised(m)
         for e in epsilons(promise)
     ]
@@ -74,10 +74,10 @@ def private(m: Subject, _: Effort) -> Finding:
 
 def _loss(promise: Promise, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
     if isinstance(promise, Approx):
-        return hockey_stick(P, Q, float(promise.eps)) - _SUMMED, float(promise.delta0)
+        return hockey_stick(P, Q, float(promise.epsilon)) - _SUMMED, float(promise.delta)
     if isinstance(promise, ZCDP):
         return max(renyi(P, Q, a) / a for a in orders), float(promise.rho)
-    return largest_loss(P, Q), float(promise.eps)
+    return largest_loss(P, Q), float(promise.epsilon)
 
 
 def bounded_loss(m: Subject, _: Effort) -> Finding:
@@ -124,7 +124,7 @@ def _delta_reached(m: Subject) -> float:
 
     def part(factor: float) -> float:
         return max(
-            hockey_stick(P, Q, factor * float(promise.eps)) / float(promise.delta0)
+            hockey_stick(P, Q, factor * float(promise.epsilon)) / float(promise.delta)
             for *_, promise, P, Q in _promised(m)
             if isinstance(promise, Approx)
         )
@@ -139,15 +139,15 @@ def _alone(distance: Fraction) -> Sensitivity:
 
 def delta_curve(m: Subject, _: Effort) -> Finding:
     """The mechanism's own delta(epsilon) is true, and for single whole numbers exact to a relative 1e-6."""
-    if not hasattr(m, "delta"):
+    if not hasattr(m, "delta_at"):
         return not_applicable("delta curve", "It states no delta curve of its own.")
     gaps = [0.0]
     for _x, _x_prime, distance, promise, P, Q in _promised(m):
         for e in epsilons(promise):
-            true, stated = hockey_stick(P, Q, e), m.delta(e, distance)
+            true, stated = hockey_stick(P, Q, e), m.delta_at(e, distance)
             gaps.append((true - stated - ROUNDING) / max(stated, ROUNDING))
             if subject.is_whole(m) and true > ROUNDING / CLOSE:
-                gaps.append(abs(m.delta(e, _alone(distance)) / true - 1))
+                gaps.append(abs(m.delta_at(e, _alone(distance)) / true - 1))
     sentences = "Its delta curve is right.", "Its delta curve is below the truth, or not exact where it should be."
     return found("delta curve", max(gaps), CLOSE, sentences)
 

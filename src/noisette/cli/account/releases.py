@@ -9,10 +9,10 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
-from noisette.privacy.guarantee import Ledger
+from noisette.privacy.guarantee import Losses, losses_of
 from noisette.privacy.loss import Loss, Response, Subsampled
 
-__all__ = ["KNOWN", "Term", "ledger_of"]
+__all__ = ["KNOWN", "Term"]
 
 _MOST_SAMPLED = 1000  # epsilon
 
@@ -29,13 +29,6 @@ class Term:
     def together(self) -> Guarantee:
         """What all of them promise."""
         return self.one * self.count
-
-
-def ledger_of(guarantee: Guarantee) -> Ledger:
-    """All the losses of a guarantee, randomized response where no more is known than (epsilon, delta)."""
-    known = (guarantee * 1).ledger
-    assert known is not None
-    return known
 
 
 def _laplace(scale: Number, distance: Number = 1) -> Guarantee:
@@ -76,15 +69,15 @@ def _subsampled(release: list[Term], rate: Number) -> Guarantee:
     """One release on a Poisson sample of the people, under add/remove."""
     q = positive(rate, "rate", most=1)
     one = release[0].one
-    parts = ledger_of(one).parts
-    if len(release) > 1 or release[0].count > 1 or len(parts) != 1 or parts[0][1] != 1 or ledger_of(one).rho:
+    parts = losses_of(one).parts
+    if len(release) > 1 or release[0].count > 1 or len(parts) != 1 or parts[0][1] != 1 or losses_of(one).rho:
         raise InputError("subsampled takes one release whose loss is known: multiply outside, subsampled(…, rate)*100.")
     if one.neighbours is Neighbours.REPLACE:
         raise InputError("subsampled holds under add/remove, and this release promises nothing there.")
     loss = parts[0][0]
     if isinstance(loss, Subsampled):
         raise InputError("A sample of a sample is one sample: multiply the rates instead.")
-    if isinstance(one, Pure | Approx) and one.eps > _MOST_SAMPLED:
+    if isinstance(one, Pure | Approx) and one.epsilon > _MOST_SAMPLED:
         raise InputError(f"subsampled takes releases of epsilon {_MOST_SAMPLED:,} or less: sampling hides no more.")
     return _stated(loss, q)
 
@@ -92,13 +85,13 @@ def _subsampled(release: list[Term], rate: Number) -> Guarantee:
 def _stated(base: Loss, rate: Fraction) -> Guarantee:
     """(eps, delta) becomes (ln(1 + q(e^eps - 1)), q delta); what has no plain statement is a profile."""
     loss = Subsampled(base, rate)
-    ledger, bound = Ledger(((cast("Loss", loss), 1),)), loss.pure()
+    losses, bound = Losses(((cast("Loss", loss), 1),)), loss.pure()
     if bound is not None:
-        return Pure(bound, neighbours=Neighbours.ADD_REMOVE, ledger=ledger)
+        return Pure(bound, neighbours=Neighbours.ADD_REMOVE, losses=losses)
     if isinstance(base, Response):
         eps = Subsampled(Response(base.epsilon), rate).pure() or 0
-        return Approx(eps, rate * base.delta, neighbours=Neighbours.ADD_REMOVE, ledger=ledger)
-    return Profile(ledger, neighbours=Neighbours.ADD_REMOVE)
+        return Approx(eps, rate * base.delta, neighbours=Neighbours.ADD_REMOVE, losses=losses)
+    return Profile(losses, neighbours=Neighbours.ADD_REMOVE)
 
 
 KNOWN: dict[str, Callable[..., Guarantee]] = {

@@ -56,7 +56,7 @@ class Attack:
     @property
     def ceiling(self) -> float:
         """How often whoever knows everyone else can at most guess right whether she is treated or not."""
-        return float(guessing_ceiling(self.cost.eps))
+        return float(guessing_ceiling(self.cost.epsilon))
 
 
 def attacked(data: Curator, truth: Truth) -> Attack:
@@ -68,7 +68,7 @@ def attacked(data: Curator, truth: Truth) -> Attack:
     most = data.policy.tables["visits"].limits.rows or 0
     private = Told(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
     left = answers[0].left, answers[1].left
-    return Attack(int(secret), most, Told(everyone, others), private, repeated, Pure(2 * SPEND.eps), left)
+    return Attack(int(secret), most, Told(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
 
 
 def _number(answer: Release) -> float:

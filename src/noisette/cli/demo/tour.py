@@ -188,4 +188,4 @@ def _refused(tour: Tour, data: Curator, sql: str, spend: Promise) -> None:
 
 def _eps(promise: Promise) -> Fraction:
     assert isinstance(promise, Pure | Approx)
-    return promise.eps
+    return promise.epsilon

@@ -41,7 +41,7 @@ class Account:
         """The filter that goes on from here."""
         if not isinstance(self.budget, Approx):
             return Filter(self.budget, state=self.state)
-        d = self.budget.delta0
+        d = self.budget.delta
         return Filter(self.budget, reserve=d / 2, plain=self.plain * d, state=self.state)
 
     def under(self, budget: Promise) -> "Account":

@@ -21,15 +21,15 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
     'The budget has ε = 1 left and this question costs ε = 1.334: spend less on it (explain tells the error), or stop.'
     """
     own = charge_of(cost).delta
-    room = filter.left.delta0 if isinstance(filter.left, Approx) else Fraction(0)
+    room = filter.left.delta
     if own > room:
         return (
             f"{whose} has {_down(room, 'δ')} left for what needs one, such as unknown keys, and this question needs "
             f"{_up(own, 'δ')}: spend a smaller delta on it, or let the owner declare keys and bounds."
         )
     left, asked = _compared(filter, cost)
-    if left == "ρ = 0" and not isinstance(filter.left, ZCDP) and filter.left.eps:
-        left = f"{_down(filter.left.eps, 'ε')} left but no ρ"
+    if left == "ρ = 0" and not isinstance(filter.left, ZCDP) and filter.left.epsilon:
+        left = f"{_down(filter.left.epsilon, 'ε')} left but no ρ"
         return f"{whose} has {left}, and this question costs {asked}: spend an epsilon alone on it, or stop."
     if left.endswith("= 0"):
         return f"{whose} is used up and this question costs {asked}: only what was answered before can be had again."
@@ -44,14 +44,14 @@ def _compared(filter: Filter, cost: Guarantee) -> tuple[str, str]:
     """What is left and what is asked, in the same measure."""
     budget, rho = filter.budget, charge_of(cost).rho
     if isinstance(budget, ZCDP):
-        pure = f"{_up(cost.eps, 'ε')}, which is " if isinstance(cost, Pure) else ""
+        pure = f"{_up(cost.epsilon, 'ε')}, which is " if isinstance(cost, Pure) else ""
         assert isinstance(filter.left, ZCDP)
         return _down(filter.left.rho, "ρ"), f"{pure}{_up(rho or Fraction(0), 'ρ')}"
     if isinstance(cost, ZCDP):
         return _down(_largest_rho(filter, cost.rho), "ρ"), _up(cost.rho, "ρ")
     assert not isinstance(filter.left, ZCDP)
-    asked = _up(cost.eps, "ε") if isinstance(cost, Pure | Approx) else promise(cost)
-    return _down(filter.left.eps, "ε"), asked
+    asked = _up(cost.epsilon, "ε") if isinstance(cost, Pure | Approx) else promise(cost)
+    return _down(filter.left.epsilon, "ε"), asked
 
 
 def _largest_rho(filter: Filter, asked: Fraction) -> Fraction:
@@ -59,7 +59,7 @@ def _largest_rho(filter: Filter, asked: Fraction) -> Fraction:
 
     def fits(n: int) -> bool:
         mu = Fraction(n, _STEPS)
-        return filter.allows(ZCDP(mu**2 / 2, ledger=once(Normal(mu))))
+        return filter.allows(ZCDP(mu**2 / 2, losses=once(Normal(mu))))
 
     low, high = 0, _STEPS
     while fits(high):

@@ -20,6 +20,6 @@ def tight(guarantees: Iterable[Guarantee], delta: Number) -> float:
     >>> round(tight([Pure("0.1")] * 100, "1e-6"), 3)
     4.775
     """
-    counted = Counter((guarantee, guarantee.ledger) for guarantee in guarantees)
+    counted = Counter((guarantee, guarantee.losses) for guarantee in guarantees)
     parts = [guarantee * count for (guarantee, _), count in counted.items()]
-    return reduce(add, parts, Pure(0)).epsilon(delta)
+    return reduce(add, parts, Pure(0)).epsilon_at(delta)
