@@ -22,7 +22,7 @@ test: .venv/.stamp     ## every test, the slow ones too
 	@$(PYTEST) -n $(WORKERS) --maxprocesses 8
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
-	@NOISETTE_SOAK=1000 $(PYTEST) tests/curator/ledger/test_crash.py -q
+	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
 
 attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
 	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md

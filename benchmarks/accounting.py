@@ -14,9 +14,9 @@ from operator import add
 
 import noisette as nz
 from benchmarks.harness import OURS, Bench, Check, Job, Section, Table, cpu_seconds, duration, times
-from noisette.privacy import tight
-from noisette.privacy.compose import composed_epsilon
-from noisette.privacy.loss import Normal, Subsampled
+from noisette.privacy.pld import tight
+from noisette.privacy.pld.compose import composed_epsilon
+from noisette.privacy.pld.loss import Normal, Subsampled
 
 DELTA = "1e-6"
 RATE = "0.01"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import Bench, Check, Section, Table, duration, times
-from noisette.curator.ledger import Memory, open_ledger
+from noisette.ledger import Memory, open_ledger
 from noisette.privacy import Approx, Pure
 
 SQLITE, POSTGRES, MEMORY = "SQLite ledger", "PostgreSQL ledger", "ledger in memory"

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness import NUMPY, OURS, Bench, Check, Job, Section, Table, duration, times
-from noisette.mechanisms.flipped_quantile import FlippedQuantile
-from noisette.mechanisms.grid import Grid
-from noisette.mechanisms.quantiles import Quantiles
+from noisette.mechanisms.quantiles.flipped_quantile import FlippedQuantile
+from noisette.mechanisms.quantiles.grid import Grid
+from noisette.mechanisms.quantiles.quantiles import Quantiles
 from noisette.privacy import Neighbours
 
 CELLS = 4096

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.harness import NUMPY, OURS, Bench, Check, Job, Section, Table, duration
-from noisette.mechanisms.sparse import Sparse
-from noisette.mechanisms.sparse_vector import SparseVector
+from noisette.mechanisms.sparse_vector.sparse import Sparse
+from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector
 from noisette.privacy import Pure
 
 POSITIVES = 10

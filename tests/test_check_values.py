@@ -13,9 +13,9 @@ import pytest
 
 import noisette as nz
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
-from noisette.privacy.compose import composed_delta, composed_epsilon
 from noisette.privacy.convert import gaussian_delta
-from noisette.privacy.loss import Normal, Subsampled
+from noisette.privacy.pld.compose import composed_delta, composed_epsilon
+from noisette.privacy.pld.loss import Normal, Subsampled
 
 LIST = Path(__file__).parents[2] / "shared" / "check_values.json"
 VALUES = {v["name"]: v for v in json.loads(LIST.read_text())} if LIST.exists() else {}

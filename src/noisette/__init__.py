@@ -66,6 +66,7 @@ __all__ = [
     "TrimmedMean",
     "TruncatedGeometric",
     "accuracy",
+    "answers",
     "attacks",
     "audit",
     "calibrate",
@@ -79,11 +80,10 @@ __all__ = [
     "privacy",
     "query",
     "questions",
-    "releases",
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "releases"}
+_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "answers"}
 _LATE_NAMES = {
     "Above": "questions",
     "Apply": "questions",
@@ -96,7 +96,7 @@ _LATE_NAMES = {
     "Nearest": "questions",
     "OrderStatistic": "questions",
     "Policy": "curator",
-    "Release": "releases",
+    "Release": "answers",
     "Spread": "questions",
     "Top": "questions",
     "Triangles": "questions",

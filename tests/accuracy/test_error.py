@@ -8,21 +8,8 @@ from noisette import accuracy
 from noisette.accuracy.noise import Coordinate
 from noisette.errors import InputError
 from noisette.laws import DiscreteLaplace, NormBall
-from noisette.mechanisms import (
-    Gaussian,
-    Geometric,
-    KNorm,
-    Laplace,
-    RandomizedResponse,
-    Staircase,
-    TruncatedGeometric,
-    gaussian,
-    geometric,
-    knorm,
-    laplace,
-    staircase,
-    truncated_geometric,
-)
+from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, RandomizedResponse, Staircase, TruncatedGeometric
+from noisette.mechanisms.additive import gaussian, geometric, knorm, laplace, staircase, truncated_geometric
 
 SINGLE = [*geometric.examples, *laplace.examples, *gaussian.examples, *staircase.examples]
 LEVELS = [0.5, 0.9, 0.95, 0.999]

@@ -7,9 +7,9 @@ import pytest
 
 from noisette.accuracy.medians import compare_medians
 from noisette.errors import InputError
-from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth import Smooth
-from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth.order import Order
+from noisette.mechanisms.smooth.smooth import Smooth
 from noisette.privacy import ZCDP, Neighbours, Pure
 from noisette.report.lines import lines
 

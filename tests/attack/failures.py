@@ -16,8 +16,8 @@ from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, Twin, innocent
 
 import noisette as nz
-from noisette.curator.ledger import open_ledger
 from noisette.errors import NoisetteError
+from noisette.ledger import open_ledger
 
 SPEND = nz.Approx(1, "1e-6")
 ASKED = [

@@ -3,7 +3,7 @@
     python -m tests.attack.ledgers fork                   children of a process with its ledger in memory, and of a twin
     python -m tests.attack.ledgers crowd|die|ask FOLDER   a process that asks about the data of a folder
 
-Races, kills and forgeries of the ledger alone are in tests/curator/ledger, from where the twins and the forger's tools
+Races, kills and forgeries of the ledger alone are in tests/ledger, from where the twins and the forger's tools
 come; here it is whole curators that ask.
 """
 
@@ -25,12 +25,12 @@ from tests.attack.attacks import marked
 from tests.attack.tables import Shelf
 from tests.attack.trial import Convicted
 from tests.attack.twins import Forgetful
-from tests.curator.ledger.tools import tamper
+from tests.ledger.tools import tamper
 
 import noisette as nz
-from noisette.curator.ledger import Book, Memory, open_ledger
 from noisette.curator.opening import described_data
 from noisette.errors import BudgetError, NoisetteError, PrivacyError
+from noisette.ledger import Book, Memory, open_ledger
 from noisette.process import here
 from noisette.query.measure import Exact
 

@@ -11,7 +11,7 @@ from tests.attack.questions import Question
 from tests.attack.trial import Convicted, attacked
 from tests.cli.tools import process
 
-from noisette.curator.ledger import open_ledger
+from noisette.ledger import open_ledger
 
 slow = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def test_a_plan_is_made_soon(shelf, question, spend):
 
 
 def test_a_plan_that_takes_long_is_convicted(shelf, monkeypatch):
-    monkeypatch.setattr("noisette.query.question.design", lambda *_: _forever())
+    monkeypatch.setattr("noisette.questions.contract.design", lambda *_: _forever())
     with pytest.raises(Convicted, match="a plan takes more than"):
         plans(shelf, [COUNT], SPENDS[:1], most=1)
 

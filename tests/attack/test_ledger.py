@@ -3,9 +3,9 @@
 import pytest
 from tests.attack import ledgers, twins
 from tests.attack.trial import Convicted
-from tests.curator.ledger.twins import opened
+from tests.ledger.twins import opened
 
-from noisette.curator.ledger import open_ledger
+from noisette.ledger import open_ledger
 
 slow = pytest.mark.slow
 

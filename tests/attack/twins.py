@@ -17,10 +17,10 @@ from typing import Any
 
 from tests.curator.hostile import CANARY
 
-from noisette.curator.ledger import Book, Memory
-from noisette.curator.ledger.entry import Entry
-from noisette.curator.ledger.sqlite import SQLite
 from noisette.errors import NoisetteError
+from noisette.ledger import Book, Memory
+from noisette.ledger.entry import Entry
+from noisette.ledger.sqlite import SQLite
 from noisette.query.measure import Exact
 from noisette.query.plan import Scan
 

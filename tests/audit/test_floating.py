@@ -6,13 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from noisette.audit.floating import (
-    attainable_by_laplace,
-    floating_point_epsilon,
-    laplace_view,
-    last_bits,
-    porous_share,
-)
+from noisette.audit.floating import attainable_by_laplace, floating_point_epsilon, laplace_view, last_bits, porous_share
 from noisette.mechanisms import Gaussian, KNorm, Laplace, Staircase
 from noisette.privacy.convert import gaussian_delta
 

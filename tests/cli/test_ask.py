@@ -57,7 +57,7 @@ def test_a_project_is_found_from_below_and_by_its_name(opened, monkeypatch):
 
 def test_json_is_a_record_that_can_be_checked(opened):
     shown = well("ask", COUNT, "--spend", "0.5", "--json")
-    assert nz.releases.check(shown) == nz.Pure("1/2", neighbours=nz.Neighbours.ADD_REMOVE)
+    assert nz.answers.check(shown) == nz.Pure("1/2", neighbours=nz.Neighbours.ADD_REMOVE)
     record = json.loads(shown)
     assert record["guarantee"] == {"kind": "Pure", "epsilon": "1/2"}
     assert {"ward", "n", "n_low", "n_high"} <= set(record["rows"][0])
@@ -166,7 +166,7 @@ def test_a_draw_that_fails_is_charged_once_and_fails_for_ever(opened, monkeypatc
         raise RuntimeError(CANARY)
 
     with monkeypatch.context() as broken:
-        broken.setattr("noisette.query.question.draw", fails)
+        broken.setattr("noisette.questions.contract.draw", fails)
         first = refused(1, "ask", COUNT, "--spend", "0.5")
     assert "failed after it was charged" in first
     assert refused(1, "ask", COUNT, "--spend", "0.5") == first  # that is its answer, though nothing is broken any more

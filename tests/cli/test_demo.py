@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from noisette.answers import check
 from noisette.cli import app
 from noisette.cli.demo.attack import Told
 from noisette.cli.demo.data import OLDEST, RARE, SMALL, tables
@@ -18,7 +19,6 @@ from noisette.cli.demo.report import report
 from noisette.cli.demo.tour import toured
 from noisette.cli.demo.truth import held
 from noisette.privacy import Approx
-from noisette.releases import check
 
 VOID = {"meta", "line", "circle", "rect", "polyline", "br"}
 

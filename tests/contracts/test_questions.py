@@ -11,8 +11,8 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.query.question import Queries
 from noisette.query.sql import parse
+from noisette.questions.contract import Queries
 
 WARDS = ["east", "north", "south"]
 N = 3_000
@@ -216,7 +216,7 @@ def test_a_value_is_asked_explained_and_recorded(curator, name):
     assert explained.error > 0
     assert explained.columns[0].name in repr(explained)
     answer = curator.ask(VALUES[name], spend=spend)
-    assert nz.releases.check(answer.to_json()) <= spend
+    assert nz.answers.check(answer.to_json()) <= spend
     assert curator.ask(VALUES[name], spend=spend).rows() == answer.rows()
 
 

@@ -21,11 +21,11 @@ from tests.contracts import test_questions as known
 
 import noisette as nz
 from noisette import mechanisms
+from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
 from noisette.query.prepare import aggregates_of
-from noisette.query.question import QueryOffer
-from noisette.query.sources.duckdb import DuckDB
+from noisette.questions.contract import QueryOffer
 
 SECRET = bytes(16)
 NAMES = ("patient", "ward", "illness", "age", "pay", "day")

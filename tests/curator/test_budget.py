@@ -4,8 +4,8 @@ import pytest
 
 import noisette as nz
 from noisette.curator.budget import Budget
-from noisette.curator.ledger import Memory
 from noisette.errors import BudgetError
+from noisette.ledger import Memory
 from noisette.privacy import ZCDP, Approx, Pure
 
 GAUSSIAN = nz.Gaussian(50).guarantee(1)

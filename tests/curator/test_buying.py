@@ -133,7 +133,7 @@ def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checke
     staff._source.compute = lambda *asked: (charges.append(len(staff.budget.entries)), read(*asked))[1]
     answer = staff.ask(Bounds(*offered(staff.schema, "pay", "bounds")), spend=spend)
     assert charges == [1]
-    assert nz.releases.check(answer.to_json()) <= spend
+    assert nz.answers.check(answer.to_json()) <= spend
     assert "pay" in answer.to_json()
     assert len(answer.to_json()) < 2_000  # its seven hundred cells are named by a digest
 

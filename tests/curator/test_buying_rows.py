@@ -19,8 +19,8 @@ import noisette as nz
 from noisette.curator.buying_rows import Rows, for_sale, scores
 from noisette.errors import BudgetError, InputError, NoisetteError
 from noisette.mechanisms import Exponential
-from noisette.query.question import Queries
 from noisette.query.sql import parse
+from noisette.questions.contract import Queries
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 ONE = nz.Pure(1)
@@ -259,12 +259,12 @@ def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checke
     data._source.compute = lambda *asked: (charges.append(len(data.budget.entries)), read(*asked))[1]
     answer = data.ask(Rows(data.schema["visits"]), spend=spend)
     assert charges == [1]
-    assert nz.releases.check(answer.to_json()) <= spend
+    assert nz.answers.check(answer.to_json()) <= spend
     [part] = json.loads(answer.to_json())["mechanisms"]
     assert (part["mechanism"], part["sensitivity"]["linf"]) == ("Exponential", "1")
     halved = answer.to_json().replace(f'"scale": "{part["parameters"]["scale"]}"', '"scale": "1/100"')
     with pytest.raises(nz.errors.PrivacyError):
-        nz.releases.check(halved)
+        nz.answers.check(halved)
 
 
 def test_what_is_refused_how_and_at_what_cost_is_the_same_without_the_victim():

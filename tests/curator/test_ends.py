@@ -21,12 +21,12 @@ from tests.curator.hostile import CANARY
 from tests.curator.test_hostile import sentence, tells
 
 import noisette as nz
-from noisette.curator.ledger import Book, Memory, open_ledger
 from noisette.curator.project import Project
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
+from noisette.ledger import Book, Memory, open_ledger
 from noisette.mechanisms import SparseVector
-from noisette.query.question import QueryOffer
 from noisette.questions import Above, Best, Mode
+from noisette.questions.contract import QueryOffer
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = "SELECT COUNT(*) AS n FROM visits"

@@ -14,8 +14,8 @@ from tests.curator.test_stream import in_child
 
 import noisette as nz
 from noisette import process
-from noisette.curator.ledger import Memory
 from noisette.errors import PrivacyError
+from noisette.ledger import Memory
 from noisette.mechanisms import SparseVector
 from noisette.privacy import Filter, Odometer, Pure
 from noisette.questions import Above

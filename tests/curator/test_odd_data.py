@@ -6,8 +6,8 @@ import pytest
 from pyarrow import parquet
 
 import noisette as nz
+from noisette.engines.duckdb import csv
 from noisette.errors import InputError
-from noisette.query.sources import csv
 
 CANARY = "canary-7f3a"
 

@@ -9,9 +9,9 @@ from tests.curator.clinic import watch
 
 import noisette as nz
 from noisette.curator.demo import tables
-from noisette.curator.gaps import gaps
 from noisette.curator.project import FOLDER, Project
 from noisette.errors import InputError, PrivacyError
+from noisette.policy.gaps import gaps
 
 UNKNOWN = nz.Approx("0.3", "1e-8")
 WARDS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -86,7 +86,7 @@ def test_declarations_that_change_make_another_question(project):
 
 def test_a_crash_between_charge_and_answer_costs_nothing_more(project, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr("noisette.curator.ledger.book.Book.keep", lambda *_: 1 / 0)
+        broken.setattr("noisette.ledger.book.Book.keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             asked(project, WARDS, "0.3")
     asked(project, "SELECT COUNT(*) AS many, ward FROM visits GROUP BY ward", "0.3")

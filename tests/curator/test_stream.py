@@ -378,7 +378,7 @@ def test_who_was_overtaken_goes_on_from_the_newer_state(project):
 
 
 def test_a_twin_that_takes_any_state_tells_twice_as_much(project, monkeypatch):
-    from noisette.curator.ledger import Book
+    from noisette.ledger import Book
 
     right = Book.advance
     monkeypatch.setattr(Book, "advance", lambda *given: right(*given) or True)
@@ -455,7 +455,7 @@ def test_a_ledger_that_claims_to_be_ahead_and_is_not_ends_the_stream(project, mo
 
 
 def test_a_crash_after_the_charge_begins_anew_for_free(project, monkeypatch):
-    from noisette.curator.ledger import Book
+    from noisette.ledger import Book
 
     with monkeypatch.context() as patched:
         patched.setattr(Book, "advance", lambda *_: (_ for _ in ()).throw(OSError()))
@@ -467,7 +467,7 @@ def test_a_crash_after_the_charge_begins_anew_for_free(project, monkeypatch):
 
 
 def test_the_charge_can_be_checked_from_its_record(project):
-    if "SparseVector" not in sys.modules["noisette.releases.check"]._MECHANISMS:
+    if "SparseVector" not in sys.modules["noisette.answers.check"]._MECHANISMS:
         pytest.skip("records of SparseVector are not checked yet")
     curator = project.curator()
     curator.stream(STREAM, spend=SPEND)

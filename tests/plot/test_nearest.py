@@ -9,7 +9,7 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms.nearest_place import NearestPlace
+from noisette.mechanisms.spatial.nearest_place import NearestPlace
 from noisette.plot.nearest import good, laws, nearest, town
 
 pytest.importorskip("matplotlib")

@@ -13,8 +13,8 @@ import noisette as nz
 from noisette.privacy import Filter, Odometer
 from noisette.privacy.convert import gaussian_delta
 from noisette.privacy.guarantee import Losses
-from noisette.privacy.loss import Response
-from noisette.privacy.tight import tight_delta
+from noisette.privacy.pld.loss import Response
+from noisette.privacy.pld.tight import tight_delta
 
 
 def most(menu: tuple[Fraction, ...], eps: float, accepts: Callable[[tuple[int, ...]], bool]) -> float:

@@ -14,7 +14,7 @@ from noisette.privacy import Filter, Neighbours, charges
 from noisette.privacy.charges import charge_of
 from noisette.privacy.convert import gaussian_delta, zcdp_epsilon
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import LatticeNormal, Normal, Response, Subsampled
+from noisette.privacy.pld.loss import LatticeNormal, Normal, Response, Subsampled
 from noisette.privacy.sampling import poisson
 
 

@@ -10,8 +10,8 @@ import noisette as nz
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Neighbours
 from noisette.privacy.guarantee import Losses, once
-from noisette.privacy.loss import LatticeLaplace, Normal, Response
 from noisette.privacy.parallel import parallel
+from noisette.privacy.pld.loss import LatticeLaplace, Normal, Response
 
 AR, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 ODDS = (Fraction(3), Fraction(2), Fraction(5, 4))  # each part tells whether anybody is in it, with these odds of truth

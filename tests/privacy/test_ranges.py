@@ -12,14 +12,14 @@ from scipy.stats import norm
 import noisette as nz
 from noisette.errors import InputError
 from noisette.mechanisms import Exponential, InverseSensitivity, NearestRadius, Quantile, Quantiles, Top
-from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Filter, poisson
 from noisette.privacy.charges import charge_of, square_of_pure
 from noisette.privacy.guarantee import once
-from noisette.privacy.loss import LatticeLaplace, Normal, Response
-from noisette.privacy.ranges import Adaptive, BoundedRange, fixed_delta
+from noisette.privacy.pld.loss import LatticeLaplace, Normal, Response
+from noisette.privacy.pld.ranges import Adaptive, BoundedRange, fixed_delta
+from noisette.privacy.pld.tight import tight_delta
 from noisette.privacy.theorems import bounded_range, bounded_range_fixed
-from noisette.privacy.tight import tight_delta
 
 DELTA = Fraction(1, 10**6)
 

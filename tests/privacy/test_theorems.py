@@ -13,7 +13,7 @@ from noisette.exact.precise import precision
 from noisette.exact.rational import exp_down
 from noisette.privacy import theorems
 from noisette.privacy.convert import powers_up
-from noisette.privacy.tight import optimal_delta
+from noisette.privacy.pld.tight import optimal_delta
 
 TINY = Fraction(math.exp(-32))
 

@@ -10,15 +10,15 @@ from functools import lru_cache
 import numpy as np
 import pyarrow
 
+from noisette.engines.duckdb.source import DuckDB
 from noisette.privacy import Neighbours
 from noisette.query.answer import Scene, columns, noises
 from noisette.query.draw import draw
 from noisette.query.kind import Kind
 from noisette.query.measure import Exact
-from noisette.query.question import Queries
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.sources.duckdb import DuckDB
 from noisette.query.sql import parse
+from noisette.questions.contract import Queries
 
 SIZES = {"a none": 0, "b one": 1, "c tiny": 4, "d small": 20, "e middle": 200, "f large": 3000}
 BOUNDS = 0, 100

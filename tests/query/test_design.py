@@ -13,9 +13,9 @@ from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.query.design import Design
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
-from noisette.query.question import Queries
 from noisette.query.schema import Column, Limits
 from noisette.query.sql import parse
+from noisette.questions.contract import Queries
 
 PURE, APPROX, CONCENTRATED = Pure(1), Approx(1, "1e-6"), ZCDP("0.1")
 LIMITS = [

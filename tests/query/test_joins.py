@@ -10,16 +10,16 @@ import pytest
 from tests.query.worlds import SECRET
 
 import noisette as nz
+from noisette.engines.duckdb import compile
+from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
-from noisette.query import compile
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.kind import Kind
 from noisette.query.prepare import prepare
-from noisette.query.question import declared
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.sources.duckdb import DuckDB
 from noisette.query.sql import parse
 from noisette.query.stability import MOST_JOINED, MOST_PAIRS
+from noisette.questions.contract import declared
 
 WHOLE, DAY = Kind("integer", nullable=False), Kind("integer", Fraction(0), Fraction(99), Fraction(1))
 

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow
 import pytest
 
+from noisette.engines.duckdb.source import DuckDB
 from noisette.privacy import Neighbours, Pure
 from noisette.query.answer import Scene, columns, key_columns, noises
 from noisette.query.draw import Noised
 from noisette.query.kind import Kind
 from noisette.query.possible import possible
-from noisette.query.question import Queries
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.sources.duckdb import DuckDB
 from noisette.query.sql import parse
+from noisette.questions.contract import Queries
 
 INF = math.inf
 TABLE = Table(

@@ -11,13 +11,13 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.answers import check
 from noisette.errors import PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import FlippedQuantile, Quantile, Quantiles
 from noisette.query import ranks as module
 from noisette.query.measure import Measure
 from noisette.query.ranks import Ranks, RanksTogether, ranked, ranks
-from noisette.releases import check
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 ONE = nz.sensitivity.histogram(neighbours=ADD_REMOVE)

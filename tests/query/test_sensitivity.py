@@ -25,8 +25,8 @@ from tests.query.worlds import (
     table,
 )
 
+from noisette.engines.duckdb import compile
 from noisette.privacy import Neighbours
-from noisette.query import compile
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.schema import Limits

@@ -4,8 +4,8 @@ import duckdb
 import pytest
 from tests.query.tables import SCHEMA
 
+from noisette.engines.duckdb.compile import relation_sql, text_of
 from noisette.query.canonical import canonical
-from noisette.query.compile import relation_sql, text_of
 from noisette.query.sql import parse
 
 TABLES = {

@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow
 import pytest
 
-from noisette.query import compile
-from noisette.query.bounding import kept
+from noisette.engines.bounding import kept
+from noisette.engines.duckdb import compile
+from noisette.engines.duckdb import retained as survivors
+from noisette.engines.duckdb.source import DuckDB
 from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.prepare import prepare
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.sources import survivors
-from noisette.query.sources.duckdb import DuckDB
 from noisette.query.sql import parse
 
 SECRET = bytes(range(16))

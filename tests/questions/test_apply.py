@@ -9,9 +9,9 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.apply import running
 from noisette.errors import InputError, NoisetteError
 from noisette.questions.apply import Apply
+from noisette.sandbox import running
 
 pytest.importorskip("cloudpickle")
 pytestmark = pytest.mark.skipif(running.machine() is None, reason="functions are run on Linux only")

@@ -137,7 +137,7 @@ def test_there_are_always_as_many_runs_and_the_data_is_read_once(curator):
 def test_more_runs_than_ever_are_made_if_so_many_were_drawn(curator, monkeypatch):
     coins = [Coin(i, (500, 300, 200)) for i in range(2)]
     made = offer(curator, nz.Best(coins, by="score", runs=2))
-    monkeypatch.setattr("noisette.mechanisms.best_of.geometric_runs", lambda gamma, rng: made.always + 7)
+    monkeypatch.setattr("noisette.mechanisms.selection.best_of.geometric_runs", lambda gamma, rng: made.always + 7)
     made.draw(None, None, None)
     assert sum(coin.drawn for coin in coins) == made.always + 7
 
@@ -176,7 +176,7 @@ def test_it_is_charged_once_kept_and_its_record_can_be_checked(curator):
     assert again.rows() == answer.rows()
     assert len(curator.budget.entries) == 1
     assert curator.budget.spent.epsilon <= 3
-    assert nz.releases.check(answer.to_json()) <= nz.Pure(3)
+    assert nz.answers.check(answer.to_json()) <= nz.Pure(3)
     [part] = json.loads(answer.to_json())["mechanisms"]
     assert set(part["candidates"]) == {f"from {a}" for a in CUTS}
 

@@ -6,9 +6,9 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.answers import check
 from noisette.errors import PrivacyError
 from noisette.privacy.charges import charge_of
-from noisette.releases import check
 
 ADD_REMOVE = nz.Neighbours.ADD_REMOVE
 

@@ -17,12 +17,12 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
-from noisette.mechanisms.stable_scale import StableScale
+from noisette.mechanisms.stability.stable_scale import StableScale
 from noisette.privacy import sensitivity
 from noisette.query.kind import Kind
 from noisette.query.schema import Limits
-from noisette.query.sources.duckdb import DuckDB
 from noisette.questions import order_statistic
 from noisette.questions.ruler import Ruler
 from noisette.questions.stable_bins import told_bin

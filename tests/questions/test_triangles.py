@@ -11,9 +11,9 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.query.schema import Limits
-from noisette.query.sources.duckdb import DuckDB
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 TOWNS = ["A", "B", "C", "D", "E"]

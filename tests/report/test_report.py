@@ -8,7 +8,7 @@ import pytest
 
 import noisette as nz
 from noisette import report
-from noisette.releases import Column, Release
+from noisette.answers import Column, Release
 from noisette.report.style import STYLE
 from noisette.report.svg import ticks
 from noisette.report.tables import true_texts

@@ -4,14 +4,7 @@ All of it is read off mechanisms, sensitivities and guarantees: no data is touch
 """
 
 from noisette.accuracy.compare import Comparison, Row, compare
-from noisette.accuracy.error import (
-    ErrorLaw,
-    chance_above,
-    clamping_bias,
-    error_law,
-    expected_error,
-    largest_error,
-)
+from noisette.accuracy.error import ErrorLaw, chance_above, clamping_bias, error_law, expected_error, largest_error
 from noisette.accuracy.inverse import epsilon_for, rho_for
 from noisette.accuracy.medians import Medians, compare_medians
 from noisette.accuracy.people import People, people_bound, people_for, people_table

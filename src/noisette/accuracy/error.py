@@ -17,7 +17,7 @@ from noisette.exact.number import level_of, whole
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, Mechanism, Staircase, TruncatedGeometric
-from noisette.mechanisms.answers import lattice_step
+from noisette.mechanisms.additive.answers import lattice_step
 
 __all__ = ["ErrorLaw", "chance_above", "clamping_bias", "error_law", "expected_error", "largest_error"]
 

@@ -13,7 +13,7 @@ from noisette.accuracy.error import chance_above
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive
 from noisette.mechanisms import Gaussian, KNorm, Mechanism, calibrate
-from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.contract import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["epsilon_for", "rho_for"]

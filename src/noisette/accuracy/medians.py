@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 
 from noisette.exact.number import Number, level_of, positive, whole
-from noisette.mechanisms.admissible import Noise
-from noisette.mechanisms.gaussian import Gaussian
-from noisette.mechanisms.geometric import Geometric
-from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.quantile import Quantile
-from noisette.mechanisms.smooth import Smooth
-from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.additive.gaussian import Gaussian
+from noisette.mechanisms.additive.geometric import Geometric
+from noisette.mechanisms.quantiles.quantile import Quantile
+from noisette.mechanisms.smooth.admissible import Noise
+from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth.order import Order
+from noisette.mechanisms.smooth.smooth import Smooth
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import histogram
 from noisette.text import as_html, as_text

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import BudgetError, InputError
 from noisette.mechanisms import Mechanism
-from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.contract import Distance
 from noisette.privacy import ZCDP, Guarantee, Promise, Spend, as_promise
 
 __all__ = ["Answerer", "Ask", "exact", "given", "spent_by"]

@@ -12,7 +12,7 @@ from noisette.attacks.answerer import Answerer, Ask, exact, spent_by
 from noisette.errors import BudgetError, InputError
 from noisette.exact.number import Number, fraction, whole
 from noisette.mechanisms import Mechanism
-from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.contract import Distance
 from noisette.privacy import Guarantee
 from noisette.text import aligned
 

@@ -19,7 +19,7 @@ def discovered() -> Iterator[tuple[str, Any]]:
     >>> [example.scale for name, example in discovered() if name == "Geometric"][:2]
     [Fraction(1, 1), Fraction(5, 2)]
     """
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         for example in getattr(importlib.import_module(module.name), "examples", []):
             yield type(example).__name__, example
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from noisette.audit import subject
 from noisette.audit.divergence import enumerated
 from noisette.audit.subject import Subject
-from noisette.mechanisms.lattice import lattice_point
+from noisette.mechanisms.additive.lattice import lattice_point
 
 __all__ = ["ALPHA", "Cells", "fit", "p_value"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from noisette.audit.finding import Effort
 from noisette.laws.law import half_width
 from noisette.mechanisms import Threshold
-from noisette.mechanisms.answers import lattice_step
+from noisette.mechanisms.additive.answers import lattice_step
 
 __all__ = ["Subject"]
 

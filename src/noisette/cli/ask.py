@@ -11,7 +11,7 @@ from noisette.cli.questions import File, Question, questions_of
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
-    from noisette.releases import Release
+    from noisette.answers import Release
 
 __all__ = ["ask"]
 

@@ -46,7 +46,7 @@ def _size(promise: Promise) -> Fraction:
 
 
 def _told(found: "Budget") -> dict[str, Any]:
-    from noisette.releases.record import stated
+    from noisette.answers.record import stated
 
     shares = found.shares.items()
     return {

@@ -76,7 +76,7 @@ def rows(
 
 
 def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:
-    from noisette.releases.record import stated
+    from noisette.answers.record import stated
 
     values = [str(value) if bought.what == "bounds" else value for value in bought.values]
     return {
@@ -90,8 +90,8 @@ def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:
 
 
 def _shown(project: "Project", bought: "Bought", left: "Promise") -> str:
-    from noisette.releases.figures import left as what_is_left
-    from noisette.releases.figures import promise
+    from noisette.answers.figures import left as what_is_left
+    from noisette.answers.figures import promise
 
     return (
         f"{bought.lines}\n\nBought for {promise(bought.spend)}; left: {what_is_left(left)}. Questions use this from "

@@ -9,7 +9,7 @@ from noisette.cli.common import Folder, Json, as_json, ledger_of, patience
 from noisette.cli.questions import text_of
 
 if TYPE_CHECKING:
-    from noisette.curator.ledger import Book
+    from noisette.ledger import Book
 
 __all__ = ["check"]
 
@@ -46,8 +46,8 @@ def check(
 
 
 def _checked(text: str, book: "Book | None") -> dict[str, Any]:
-    from noisette.releases import check
-    from noisette.releases.record import read
+    from noisette.answers import check
+    from noisette.answers.record import read
 
     check(text, ledger=book)
     said = read(text)

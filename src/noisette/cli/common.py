@@ -14,8 +14,8 @@ from noisette.privacy import Promise, as_promise
 
 if TYPE_CHECKING:
     from noisette.curator import Curator
-    from noisette.curator.ledger import Book
     from noisette.curator.project import Project
+    from noisette.ledger import Book
 
 __all__ = [
     "Analyst",
@@ -64,7 +64,7 @@ def amount(text: str, option: str) -> Promise:
 @contextmanager
 def curator_of(folder: Path | None, *, asking: bool, analyst: str | None = None) -> "Iterator[Curator]":
     """The curator of a project, whose ledger is let go of afterwards."""
-    from noisette.curator.ledger import Book
+    from noisette.ledger import Book
 
     curator = project_of(folder).curator(asking=asking, analyst=analyst)
     try:

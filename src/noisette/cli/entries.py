@@ -45,7 +45,7 @@ def _cost(body: Mapping[str, Any]) -> str:
     said = body.get("guarantee" if body["kind"] == "charge" else "budget")
     if not said:
         return ""
-    from noisette.releases.figures import rounded
+    from noisette.answers.figures import rounded
 
     letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
     parts = [f"{letter} = {rounded(Fraction(said[n]), up=True)}" for n, letter in letters.items() if n in said]

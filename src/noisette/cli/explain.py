@@ -55,7 +55,7 @@ def _draw(found: "Explanation", path: Path) -> None:
 
 
 def _told(found: "Explanation") -> dict[str, Any]:
-    from noisette.releases.record import stated
+    from noisette.answers.record import stated
 
     return {
         "spend": stated(found.spend),

@@ -11,10 +11,10 @@ from noisette.cli.common import Folder, Json, amount, as_json, patience
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
-    from noisette.curator.gaps import Gap
-    from noisette.curator.ledger import KnownError
     from noisette.curator.opening import Described
     from noisette.curator.project import Project
+    from noisette.ledger import KnownError
+    from noisette.policy.gaps import Gap
     from noisette.query.schema import Column, Table
 
 __all__ = ["open_data"]
@@ -45,9 +45,9 @@ def open_data(
     To open the same data again changes nothing: there is one budget for them. If their ledger was deleted, or they have
     one elsewhere, a new start needs the owner's word: at a terminal you are asked, else say --start-over --why.
     """
-    from noisette.curator.gaps import gaps
-    from noisette.curator.ledger import KnownError
     from noisette.curator.project import Project
+    from noisette.ledger import KnownError
+    from noisette.policy.gaps import gaps
 
     if start_over != (why is not None):
         raise InputError("To begin anew where there was a ledger, say --start-over and --why '…', the reason.")
@@ -86,8 +86,8 @@ def _terminal() -> bool:
 
 
 def _told(made: "Project", found: "Described", missing: "list[Gap]") -> dict[str, Any]:
-    from noisette.curator.ledger.heads import guarded
-    from noisette.releases.record import stated
+    from noisette.answers.record import stated
+    from noisette.ledger.heads import guarded
 
     return {
         "project": str(made.folder),
@@ -118,8 +118,8 @@ def _column(column: "Column") -> dict[str, Any]:
 def _show(made: "Project", found: "Described", missing: "list[Gap]") -> None:
     from rich.console import Console
 
-    from noisette.curator.ledger.heads import guarded
-    from noisette.releases.figures import promise
+    from noisette.answers.figures import promise
+    from noisette.ledger.heads import guarded
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(f"budget   {promise(found.policy.budget)} for all answers together, {found.policy.neighbours}")

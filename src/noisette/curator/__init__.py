@@ -2,6 +2,6 @@
 
 from noisette.curator.curator import Curator
 from noisette.curator.opening import open
-from noisette.curator.policy import Policy
+from noisette.policy.policy import Policy
 
 __all__ = ["Curator", "Policy", "open"]

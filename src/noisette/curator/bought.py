@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from noisette.curator.ledger.entry import promise_of, said
-from noisette.curator.policy import Policy, read_policy
-from noisette.curator.rules import ColumnRules, TableRules
-from noisette.curator.toml import as_toml
+from noisette.answers.figures import promise
 from noisette.errors import InputError
+from noisette.ledger.entry import promise_of, said
+from noisette.policy.policy import Policy, read_policy
+from noisette.policy.rules import ColumnRules, TableRules
+from noisette.policy.toml import as_toml
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.query.kind import Value
 from noisette.query.schema import Limits
-from noisette.releases.figures import promise
 
 __all__ = ["Bought", "What", "keep", "kept", "now", "with_bought"]
 

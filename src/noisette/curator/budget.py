@@ -6,11 +6,11 @@ from fractions import Fraction
 from functools import cached_property, partial
 
 from noisette import text
-from noisette.curator.ledger import Entry, Ledger
-from noisette.curator.ledger.standing import Share
-from noisette.curator.ledger.tight import tight
+from noisette.answers.figures import left, promise, rounded, spent
+from noisette.ledger import Entry, Ledger
+from noisette.ledger.standing import Share
+from noisette.ledger.tight import tight
 from noisette.privacy import ZCDP, Approx, Promise
-from noisette.releases.figures import left, promise, rounded, spent
 
 __all__ = ["Budget"]
 

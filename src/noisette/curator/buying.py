@@ -13,9 +13,10 @@ from fractions import Fraction
 
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError, NoisetteError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.extent import Extent
+from noisette.mechanisms.quantiles.extent import Extent
 from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical
 from noisette.query.expected import SIZES, Expected
@@ -25,10 +26,9 @@ from noisette.query.measure import sensitivity
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Query, Scan
 from noisette.query.prepare import prepare
-from noisette.query.question import declared
 from noisette.query.schema import Column, Schema, Table
-from noisette.query.sources.source import Source
 from noisette.questions.cells import cell_of
+from noisette.questions.contract import declared
 from noisette.questions.told import ByOne
 
 __all__ = ["Bounds", "keys_query", "offered", "with_bounds", "with_keys"]

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
@@ -29,9 +30,8 @@ from noisette.privacy import ZCDP, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expected import SIZES, Expected
 from noisette.query.plan import Scan
-from noisette.query.question import declared
 from noisette.query.schema import Schema, Table
-from noisette.query.sources.source import Source
+from noisette.questions.contract import declared
 from noisette.questions.per_unit import powers, rows_of_units
 from noisette.questions.told import ByOne
 

@@ -3,18 +3,20 @@
 from threading import Lock
 from typing import Any, TypeAlias, overload
 
+from noisette.answers import Release
 from noisette.curator.budget import Budget
 from noisette.curator.buying import Bounds, keys_query, offered, with_bounds, with_keys
 from noisette.curator.buying_rows import MOST_ROWS, Rows, for_sale, with_rows
 from noisette.curator.explanation import Explanation, cheapest
 from noisette.curator.keeping import key_of, paid, recorded
-from noisette.curator.ledger import Ledger, Memory
-from noisette.curator.policy import Policy
 from noisette.curator.spending import plannable
 from noisette.curator.stream import Watch, begun, watching
+from noisette.engines.contract import Source
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, level_of
 from noisette.exact.random import SYSTEM
+from noisette.ledger import Ledger, Memory
+from noisette.policy.policy import Policy
 from noisette.privacy import Approx, Guarantee, Promise, Spend, as_promise
 from noisette.privacy.neighbours import common
 from noisette.process import here
@@ -22,12 +24,10 @@ from noisette.query.expected import SIZES
 from noisette.query.frame import Asked, Frame, frame
 from noisette.query.kind import Value
 from noisette.query.plan import Query
-from noisette.query.question import Offer, Queries, Question
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.sql import parse
 from noisette.questions.above import BEGIN, Above, Exactly, Watching
-from noisette.releases import Release
+from noisette.questions.contract import Offer, Queries, Question
 
 __all__ = ["Curator", "new_secret"]
 

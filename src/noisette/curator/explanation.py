@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from noisette import text
+from noisette.answers.figures import percent, promise
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
-from noisette.query.question import Offer
-from noisette.releases.figures import percent, promise
+from noisette.questions.contract import Offer
 
 __all__ = ["Explanation", "cheapest"]
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from noisette.curator.ledger import Book, Ledger
+from noisette.answers import Release
 from noisette.errors import FailedError
-from noisette.query.question import Offer
-from noisette.releases import Release
+from noisette.ledger import Book, Ledger
+from noisette.questions.contract import Offer
 
 __all__ = ["attempted", "key_of", "paid", "recorded"]
 

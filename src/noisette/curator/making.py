@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from noisette.curator.csv import header, is_csv
 from noisette.curator.curator import new_secret
 from noisette.curator.fingerprints import contents
-from noisette.curator.gaps import gaps, with_gaps
-from noisette.curator.ledger import elsewhere, open_ledger
 from noisette.curator.opening import Described, described_data, is_database, table_name
-from noisette.curator.policy import Policy, read_policy
-from noisette.curator.rules import TableRules
 from noisette.errors import InputError
+from noisette.ledger import elsewhere, open_ledger
+from noisette.policy.csv import header, is_csv
+from noisette.policy.gaps import gaps, with_gaps
+from noisette.policy.policy import Policy, read_policy
+from noisette.policy.rules import TableRules
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from noisette.curator.csv import check_csv, is_csv
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.frames import arrow
-from noisette.curator.ledger import Book, Ledger, elsewhere, open_ledger
-from noisette.curator.places import closest, inside, wrong
-from noisette.curator.policy import Policy, read_policy
-from noisette.curator.rules import TableRules
-from noisette.curator.tables import declared_only, described, type_of
+from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.exact.number import whole
+from noisette.ledger import Book, Ledger, elsewhere, open_ledger
+from noisette.policy.checks import closest, inside, wrong
+from noisette.policy.csv import check_csv, is_csv
+from noisette.policy.policy import Policy, read_policy
+from noisette.policy.rules import TableRules
+from noisette.policy.tables import declared_only, described, type_of
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
-from noisette.query.sources.duckdb import DuckDB
 
 __all__ = ["Described", "described_data", "is_database", "open", "table_name"]
 

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from noisette.answers.figures import promise
 from noisette.curator.bought import Bought, What, keep, kept, now, with_bought
 from noisette.curator.buying import offered
 from noisette.curator.buying_rows import for_sale
 from noisette.curator.curator import Curator
-from noisette.curator.ledger import Book, accept, elsewhere, open_ledger, rebind
 from noisette.curator.making import Wanted, files, make, source_of
 from noisette.curator.opening import Described, described_data
-from noisette.curator.policy import Policy, read_policy
 from noisette.errors import InputError, PrivacyError
+from noisette.ledger import Book, accept, elsewhere, open_ledger, rebind
+from noisette.policy.policy import Policy, read_policy
 from noisette.privacy import Promise, Spend
 from noisette.query.kind import Value, in_order
-from noisette.releases.figures import promise
 
 __all__ = ["FOLDER", "Project"]
 

@@ -22,11 +22,11 @@ from dataclasses import asdict, replace
 from typing import Any, NoReturn, Protocol
 
 from noisette.curator.keeping import attempted, key_of
-from noisette.curator.ledger import Ledger
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.exact.number import Number, level_of
+from noisette.ledger import Ledger
 from noisette.mechanisms import SparseVector
-from noisette.mechanisms.stream import State
+from noisette.mechanisms.sparse_vector.stream import State
 from noisette.questions.above import Above, Alert, Exactly, Watching
 
 __all__ = ["Watch", "begun", "watching"]

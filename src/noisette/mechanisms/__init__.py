@@ -6,52 +6,52 @@ Those that few programs need are loaded when they are asked for.
 import importlib as _importlib
 from typing import TYPE_CHECKING, Any
 
-from noisette.mechanisms.exponential import Exponential
-from noisette.mechanisms.gaussian import Gaussian
-from noisette.mechanisms.geometric import Geometric
-from noisette.mechanisms.keep import Keep
-from noisette.mechanisms.knorm import KNorm
-from noisette.mechanisms.laplace import Laplace
-from noisette.mechanisms.mechanism import Mechanism, calibrate
-from noisette.mechanisms.permute_and_flip import PermuteAndFlip
+from noisette.mechanisms.additive.gaussian import Gaussian
+from noisette.mechanisms.additive.geometric import Geometric
+from noisette.mechanisms.additive.knorm import KNorm
+from noisette.mechanisms.additive.laplace import Laplace
+from noisette.mechanisms.additive.staircase import Staircase
+from noisette.mechanisms.additive.truncated_geometric import TruncatedGeometric
+from noisette.mechanisms.contract import Mechanism, calibrate
+from noisette.mechanisms.partitions.keep import Keep
+from noisette.mechanisms.partitions.threshold import Threshold
 from noisette.mechanisms.procedure import Procedure
-from noisette.mechanisms.quantile import Quantile
+from noisette.mechanisms.quantiles.quantile import Quantile
 from noisette.mechanisms.randomized_response import RandomizedResponse
-from noisette.mechanisms.staircase import Staircase
-from noisette.mechanisms.threshold import Threshold
-from noisette.mechanisms.truncated_geometric import TruncatedGeometric
+from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.permute_and_flip import PermuteAndFlip
 
 if TYPE_CHECKING:
-    from noisette.mechanisms.best_of import BestOf
-    from noisette.mechanisms.choosing import Choosing
-    from noisette.mechanisms.extent import Extent
-    from noisette.mechanisms.flipped_quantile import FlippedQuantile
-    from noisette.mechanisms.gap_max import GapMax
-    from noisette.mechanisms.grid import Grid
-    from noisette.mechanisms.interval_choice import Pieces
-    from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-    from noisette.mechanisms.joint_top import JointTop
-    from noisette.mechanisms.nearest_place import NearestPlace, nearest_of
-    from noisette.mechanisms.nearest_radius import NearestRadius
-    from noisette.mechanisms.noisy_max import NoisyMax, NoisyMaxGap
-    from noisette.mechanisms.point_function import PointFunction
-    from noisette.mechanisms.propose_test_release import ProposeTestRelease
-    from noisette.mechanisms.quantiles import Quantiles
-    from noisette.mechanisms.smooth import Smooth
-    from noisette.mechanisms.smooth_order import Order
-    from noisette.mechanisms.smooth_triangles import Triangles
-    from noisette.mechanisms.smooth_trimmed import Trimmed, TrimmedMean
-    from noisette.mechanisms.sparse import AboveThreshold, NumericSparse, Sparse
-    from noisette.mechanisms.sparse_exponential import SparseExponential
-    from noisette.mechanisms.sparse_vector import SparseVector
-    from noisette.mechanisms.stability import check_distance
-    from noisette.mechanisms.stable import Stable
-    from noisette.mechanisms.stable_distance import StableDistance
-    from noisette.mechanisms.stable_location import StableLocation
-    from noisette.mechanisms.stable_mode import StableMode
-    from noisette.mechanisms.stable_scale import StableScale
-    from noisette.mechanisms.top import Top
-    from noisette.mechanisms.unbounded_quantile import UnboundedQuantile
+    from noisette.mechanisms.quantiles.extent import Extent
+    from noisette.mechanisms.quantiles.flipped_quantile import FlippedQuantile
+    from noisette.mechanisms.quantiles.grid import Grid
+    from noisette.mechanisms.quantiles.quantiles import Quantiles
+    from noisette.mechanisms.quantiles.unbounded_quantile import UnboundedQuantile
+    from noisette.mechanisms.selection.best_of import BestOf
+    from noisette.mechanisms.selection.choosing import Choosing
+    from noisette.mechanisms.selection.gap_max import GapMax
+    from noisette.mechanisms.selection.interval_choice import Pieces
+    from noisette.mechanisms.selection.joint_top import JointTop
+    from noisette.mechanisms.selection.noisy_max import NoisyMax, NoisyMaxGap
+    from noisette.mechanisms.selection.sparse_exponential import SparseExponential
+    from noisette.mechanisms.selection.top import Top
+    from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+    from noisette.mechanisms.smooth.order import Order
+    from noisette.mechanisms.smooth.smooth import Smooth
+    from noisette.mechanisms.smooth.triangles import Triangles
+    from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+    from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse
+    from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector
+    from noisette.mechanisms.spatial.nearest_place import NearestPlace, nearest_of
+    from noisette.mechanisms.spatial.nearest_radius import NearestRadius
+    from noisette.mechanisms.stability.point_function import PointFunction
+    from noisette.mechanisms.stability.propose_test_release import ProposeTestRelease
+    from noisette.mechanisms.stability.stability import check_distance
+    from noisette.mechanisms.stability.stable import Stable
+    from noisette.mechanisms.stability.stable_distance import StableDistance
+    from noisette.mechanisms.stability.stable_location import StableLocation
+    from noisette.mechanisms.stability.stable_mode import StableMode
+    from noisette.mechanisms.stability.stable_scale import StableScale
 
 __all__ = [
     "AboveThreshold",
@@ -107,41 +107,41 @@ __all__ = [
 ]
 
 _LATE = {
-    "BestOf": "best_of",
-    "Choosing": "choosing",
-    "Extent": "extent",
-    "FlippedQuantile": "flipped_quantile",
-    "GapMax": "gap_max",
-    "Grid": "grid",
-    "Pieces": "interval_choice",
-    "InverseSensitivity": "inverse_sensitivity",
-    "JointTop": "joint_top",
-    "Order": "smooth_order",
-    "Smooth": "smooth",
-    "Triangles": "smooth_triangles",
-    "Trimmed": "smooth_trimmed",
-    "TrimmedMean": "smooth_trimmed",
-    "NearestPlace": "nearest_place",
-    "NearestRadius": "nearest_radius",
-    "nearest_of": "nearest_place",
-    "NoisyMax": "noisy_max",
-    "NoisyMaxGap": "noisy_max",
-    "PointFunction": "point_function",
-    "ProposeTestRelease": "propose_test_release",
-    "Quantiles": "quantiles",
-    "AboveThreshold": "sparse",
-    "NumericSparse": "sparse",
-    "Sparse": "sparse",
-    "SparseExponential": "sparse_exponential",
-    "SparseVector": "sparse_vector",
-    "check_distance": "stability",
-    "Stable": "stable",
-    "StableDistance": "stable_distance",
-    "StableLocation": "stable_location",
-    "StableMode": "stable_mode",
-    "StableScale": "stable_scale",
-    "Top": "top",
-    "UnboundedQuantile": "unbounded_quantile",
+    "BestOf": "selection.best_of",
+    "Choosing": "selection.choosing",
+    "Extent": "quantiles.extent",
+    "FlippedQuantile": "quantiles.flipped_quantile",
+    "GapMax": "selection.gap_max",
+    "Grid": "quantiles.grid",
+    "Pieces": "selection.interval_choice",
+    "InverseSensitivity": "smooth.inverse_sensitivity",
+    "JointTop": "selection.joint_top",
+    "Order": "smooth.order",
+    "Smooth": "smooth.smooth",
+    "Triangles": "smooth.triangles",
+    "Trimmed": "smooth.trimmed",
+    "TrimmedMean": "smooth.trimmed",
+    "NearestPlace": "spatial.nearest_place",
+    "NearestRadius": "spatial.nearest_radius",
+    "nearest_of": "spatial.nearest_place",
+    "NoisyMax": "selection.noisy_max",
+    "NoisyMaxGap": "selection.noisy_max",
+    "PointFunction": "stability.point_function",
+    "ProposeTestRelease": "stability.propose_test_release",
+    "Quantiles": "quantiles.quantiles",
+    "AboveThreshold": "sparse_vector.sparse",
+    "NumericSparse": "sparse_vector.sparse",
+    "Sparse": "sparse_vector.sparse",
+    "SparseExponential": "selection.sparse_exponential",
+    "SparseVector": "sparse_vector.sparse_vector",
+    "check_distance": "stability.stability",
+    "Stable": "stability.stable",
+    "StableDistance": "stability.stable_distance",
+    "StableLocation": "stability.stable_location",
+    "StableMode": "stability.stable_mode",
+    "StableScale": "stability.stable_scale",
+    "Top": "selection.top",
+    "UnboundedQuantile": "quantiles.unbounded_quantile",
 }
 
 

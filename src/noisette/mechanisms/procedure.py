@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from noisette.exact.random import Random
-from noisette.mechanisms.mechanism import Distance
+from noisette.mechanisms.contract import Distance
 from noisette.privacy.guarantee import Promise
 
 __all__ = ["Procedure"]

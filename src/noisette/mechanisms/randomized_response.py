@@ -23,8 +23,8 @@ from noisette.errors import InputError
 from noisette.exact import vector
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.answers import integer_answer
-from noisette.mechanisms.mechanism import Distance, agreed, pure_epsilon, read_distance
+from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.mechanisms.exponential import Exponential
-from noisette.mechanisms.nearest_place import NearestPlace
+from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.spatial.nearest_place import NearestPlace
 from noisette.plot.save import saved
 from noisette.plot.style import GREY, INK, matplotlib_figure
 

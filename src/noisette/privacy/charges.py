@@ -40,9 +40,9 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
 from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
-from noisette.privacy.loss import Loss, Normal, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours, common
-from noisette.privacy.ranges import BoundedRange
+from noisette.privacy.pld.loss import Loss, Normal, Response, Subsampled
+from noisette.privacy.pld.ranges import BoundedRange
 from noisette.privacy.sampling import FixedSample, amplified
 
 __all__ = ["Charge", "Rule", "State", "bounded", "charge_of", "checked_reserve", "square_of_pure"]

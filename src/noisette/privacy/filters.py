@@ -17,10 +17,10 @@ from noisette.exact.rational import exp_up, sqrt_up
 from noisette.privacy.charges import Charge, Rule, State, bounded, charge_of, checked_reserve
 from noisette.privacy.convert import gaussian_delta, pure_within_approx, zcdp_delta, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Promise, Pure
-from noisette.privacy.loss import Normal
 from noisette.privacy.neighbours import common
 from noisette.privacy.odometer import FORKED, Odometer
-from noisette.privacy.tight import tight_epsilon
+from noisette.privacy.pld.loss import Normal
+from noisette.privacy.pld.tight import tight_epsilon
 from noisette.process import here
 
 __all__ = ["Filter", "Odometer"]

@@ -23,9 +23,10 @@ from typing import ClassVar, TypeAlias
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
-from noisette.privacy import convert, tight
-from noisette.privacy.loss import Loss, Normal, Response
+from noisette.privacy import convert
 from noisette.privacy.neighbours import Neighbours, common
+from noisette.privacy.pld import tight
+from noisette.privacy.pld.loss import Loss, Normal, Response
 
 __all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure", "Spend", "as_promise"]
 

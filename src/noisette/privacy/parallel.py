@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy.guarantee import Guarantee, Losses, Promise
-from noisette.privacy.loss import LatticeLaplace, Loss, Normal, Response
 from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.pld.loss import LatticeLaplace, Loss, Normal, Response
 
 __all__ = ["parallel"]
 

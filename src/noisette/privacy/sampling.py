@@ -17,8 +17,8 @@ from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import exp_up, ln_bounds
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
-from noisette.privacy.loss import Floats, Loss, Plain, Response, Subsampled
 from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.pld.loss import Floats, Loss, Plain, Response, Subsampled
 
 __all__ = ["FixedSample", "amplified", "fixed_size", "poisson"]
 

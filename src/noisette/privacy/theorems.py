@@ -17,8 +17,8 @@ from noisette.exact.number import Number, fraction, nearest_float, positive, who
 from noisette.exact.precise import precision
 from noisette.privacy.convert import zcdp_epsilon
 from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure, once
-from noisette.privacy.ranges import BoundedRange, fixed_delta
-from noisette.privacy.tight import bisected, optimal_delta
+from noisette.privacy.pld.ranges import BoundedRange, fixed_delta
+from noisette.privacy.pld.tight import bisected, optimal_delta
 
 __all__ = [
     "Theorem",

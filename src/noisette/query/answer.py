@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.answers import Column
 from noisette.mechanisms import Gaussian
 from noisette.query.aggregate import estimate, measures_of
 from noisette.query.arithmetic import Evaluated, call, order, truth
@@ -25,7 +26,6 @@ from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultC
 from noisette.query.possible import possible
 from noisette.query.prepare import Prepared
 from noisette.query.types import ARROW
-from noisette.releases import Column
 
 __all__ = ["Scene", "columns", "key_columns", "noises"]
 

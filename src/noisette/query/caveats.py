@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from noisette.answers.figures import bound
 from noisette.mechanisms import Keep, Threshold
 from noisette.query.expression import Call, Expression, Name, Operation
 from noisette.query.kind import Kind
@@ -20,7 +21,6 @@ from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
 from noisette.query.stability import Shape
-from noisette.releases.figures import bound
 
 __all__ = ["NOISE", "Omission", "caveats", "clamped", "incomplete", "omissions", "retained", "said", "small_groups"]
 

@@ -8,6 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pyarrow
 
+from noisette.answers.figures import bound, rounded
+from noisette.answers.wide import nothing
 from noisette.privacy import ZCDP, Neighbours
 from noisette.query.aggregate import measures_of, middle
 from noisette.query.answer import Scene, columns, noises
@@ -20,8 +22,6 @@ from noisette.query.plan import Aggregate, Key, Result
 from noisette.query.possible import possible
 from noisette.query.prepare import Prepared, aggregates_of
 from noisette.query.types import ARROW
-from noisette.releases.figures import bound, rounded
-from noisette.releases.wide import nothing
 
 __all__ = ["SIZES", "Expected", "expected", "rehearse"]
 

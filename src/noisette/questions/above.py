@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, get_args
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive, whole
 from noisette.mechanisms import SparseVector
@@ -35,7 +36,6 @@ from noisette.query.measure import Measure, sensitivity
 from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.stability import ROW
 
 __all__ = ["BEGIN", "Above", "Alert", "Exactly", "Watching"]

@@ -9,7 +9,7 @@ one replaced record holds for a unit, whatever f does and however many rows the 
 Blocks may overlap: a unit is then in `each` of them, chosen at random, and as many records may be replaced.
 [Smith-Thakurta 2013 for stable modes; proof note: docs/proofs/stability.md]
 
-That needs f to see one block alone, and to have no other way out than its output: `noisette.apply` sees to it.
+That needs f to see one block alone, and to have no other way out than its output: `noisette.sandbox` sees to it.
 """
 
 import hashlib
@@ -21,15 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow
 
-from noisette.apply import options, running, votes
-from noisette.apply.advice import LEAD, Advice, advice, widest
-from noisette.apply.dividing import as_bytes, divided
-from noisette.apply.means import Mean, Winsorized, mean, winsorized
-from noisette.apply.medians import Median, median
-from noisette.apply.numbers import Numbers, Range
-from noisette.apply.payload import Payload, payload_of
-from noisette.apply.progress import bar
-from noisette.apply.terms import Terms
+from noisette.answers import Column
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
@@ -42,11 +35,19 @@ from noisette.query.frame import Frame
 from noisette.query.kind import Kind
 from noisette.query.plan import Aggregate, Query, Relation
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
 from noisette.questions.scored import rows_of
 from noisette.questions.told import Told
-from noisette.releases import Column
+from noisette.releases.blocks import options, votes
+from noisette.releases.blocks.advice import LEAD, Advice, advice, widest
+from noisette.releases.blocks.means import Mean, Winsorized, mean, winsorized
+from noisette.releases.blocks.medians import Median, median
+from noisette.releases.blocks.numbers import Numbers, Range
+from noisette.releases.blocks.terms import Terms
+from noisette.sandbox import running
+from noisette.sandbox.dividing import as_bytes, divided
+from noisette.sandbox.payload import Payload, payload_of
+from noisette.sandbox.progress import bar
 
 __all__ = ["Applied", "Apply"]
 

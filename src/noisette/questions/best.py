@@ -25,7 +25,8 @@ from typing import Any, TypeAlias
 
 import pyarrow
 
-from noisette.apply.progress import bar
+from noisette.answers import Column
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
@@ -37,13 +38,12 @@ from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Asked
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.plan import Query, Relation
-from noisette.query.question import Offer, Queries, QueryOffer, Question
 from noisette.query.schema import Schema, Table
-from noisette.query.sources.source import Source
 from noisette.query.sql import parse
 from noisette.questions.above import BEGIN, Above
+from noisette.questions.contract import Offer, Queries, QueryOffer, Question
 from noisette.questions.told import Told
-from noisette.releases import Column
+from noisette.sandbox.progress import bar
 
 __all__ = ["Best"]
 

@@ -14,18 +14,18 @@ from typing import Any
 
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.stable_location import StableLocation
-from noisette.mechanisms.stable_scale import StableScale
-from noisette.mechanisms.staggered import Bin
+from noisette.mechanisms.stability.shifted_bins import Bin
+from noisette.mechanisms.stability.stable_location import StableLocation
+from noisette.mechanisms.stability.stable_scale import StableScale
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.caveats import Omission
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
 from noisette.questions.records import OfRecords, changed, prepared_records, read_records
 from noisette.questions.records import recorded_for_records as recorded

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow
 
+from noisette.answers import Column
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Exponential, JointTop, NoisyMaxGap, PermuteAndFlip, Top
@@ -16,12 +18,10 @@ from noisette.query.canonical import canonical_text
 from noisette.query.caveats import NOISE, caveats
 from noisette.query.design import recorded
 from noisette.query.expected import SIZES, Expected
-from noisette.query.question import declared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
+from noisette.questions.contract import declared
 from noisette.questions.scored import Scores
 from noisette.questions.told import Told
-from noisette.releases import Column
 
 __all__ = ["Choice", "Contest", "Lead", "best_of_several"]
 

@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.answers import Column
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
@@ -29,14 +31,12 @@ from noisette.query.estimate import Estimate, Noise
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.plan import Scan, Where
-from noisette.query.question import declared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
+from noisette.questions.contract import declared
 from noisette.questions.per_unit import UnitCells, groups_of_units, rows_of_units
 from noisette.questions.scored import rows_of
 from noisette.questions.told import ByOne
 from noisette.questions.value_cells import ValueCells, values_between
-from noisette.releases import Column
 
 __all__ = ["LeftOut"]
 

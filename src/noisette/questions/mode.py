@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import StableMode
@@ -15,11 +16,10 @@ from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.measure import sensitivity
 from noisette.query.prepare import Prepared
-from noisette.query.question import Offer, declared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
 from noisette.questions.choice import Contest
+from noisette.questions.contract import Offer, declared
 from noisette.questions.scored import Scores, counted
 from noisette.questions.told import ByOne
 

@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.nearest_place import NearestPlace
-from noisette.mechanisms.nearest_radius import NearestRadius
+from noisette.mechanisms.spatial.nearest_place import NearestPlace
+from noisette.mechanisms.spatial.nearest_radius import NearestRadius
 from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.expected import SIZES, Expected
@@ -21,9 +22,8 @@ from noisette.query.frame import Frame
 from noisette.query.measure import sensitivity
 from noisette.query.plan import Key
 from noisette.query.prepare import Prepared, prepare
-from noisette.query.question import declared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
+from noisette.questions.contract import declared
 from noisette.questions.scored import rows_of
 from noisette.questions.told import ByOne
 

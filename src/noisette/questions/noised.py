@@ -21,18 +21,18 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.answers import Column
 from noisette.errors import InputError
 from noisette.exact.random import Random
 from noisette.mechanisms import Geometric
-from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth import Smooth
-from noisette.mechanisms.smooth_statistic import Statistic
+from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth.smooth import Smooth
+from noisette.mechanisms.smooth.statistic import Statistic
 from noisette.privacy import Approx, Guarantee, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE
 from noisette.query.expected import Expected
 from noisette.questions.records import OfRecords, recorded_for_records
-from noisette.releases import Column
 
 __all__ = ["USUAL", "By", "Noised", "Noisy", "bar_of", "bell", "but_for_the_bar", "checked", "of_another", "smooth"]
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Neighbours, Promise
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.types import ARROW
 from noisette.questions.noised import USUAL, By, Noised, Noisy, bar_of, bell, but_for_the_bar, checked, smooth
 from noisette.questions.records import changed, prepared_records, read_records

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
-from noisette.mechanisms.smooth_order import Order
+from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Guarantee, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical, canonical_text
@@ -29,10 +30,9 @@ from noisette.query.frame import Frame
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
 from noisette.query.prepare import Prepared, read_of
-from noisette.query.question import declared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.query.stability import shape_of
+from noisette.questions.contract import declared
 from noisette.questions.ruler import Ruler, Steps
 from noisette.questions.scored import rows_of
 from noisette.questions.told import ByOne

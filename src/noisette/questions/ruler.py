@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.answers.figures import bound
 from noisette.errors import InputError
 from noisette.exact.number import Number, floor_log2, positive
 from noisette.query.caveats import Omission
 from noisette.query.kind import Kind
 from noisette.query.requirements import moment
-from noisette.releases.figures import bound
 
 __all__ = ["MOST", "Ruler", "Steps"]
 

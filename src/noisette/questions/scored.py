@@ -12,6 +12,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
@@ -21,7 +22,6 @@ from noisette.query.measure import Measure, sensitivity
 from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 
 __all__ = ["Scores", "counted", "rows_of", "scores_of"]
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.stable_scale import StableScale
+from noisette.mechanisms.stability.stable_scale import StableScale
 from noisette.privacy import Neighbours, Promise
 from noisette.query.caveats import Omission
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.questions.records import OfRecords, changed, prepared_records, read_records
 from noisette.questions.ruler import Ruler
 from noisette.questions.stable_bins import BIN, NOTHING, TOLD, spread_told, stable_expected, told_bin

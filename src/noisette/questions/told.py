@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from noisette.answers import Column
 from noisette.errors import PrivacyError
 from noisette.privacy import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import Omission, omissions, said
 from noisette.query.design import recorded
 from noisette.query.prepare import Prepared
-from noisette.releases import Column
 
 __all__ = ["ByOne", "Told"]
 

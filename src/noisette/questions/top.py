@@ -10,10 +10,10 @@ from noisette.exact.number import whole
 from noisette.privacy import Neighbours, Promise
 from noisette.query.frame import Frame
 from noisette.query.plan import Ordering, Query
-from noisette.query.question import Offer, Queries
 from noisette.query.schema import Schema
 from noisette.query.types import ARROW
 from noisette.questions.choice import Choice, best_of_several
+from noisette.questions.contract import Offer, Queries
 from noisette.questions.scored import Scores, counted
 
 __all__ = ["Top"]

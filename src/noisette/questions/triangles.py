@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth_triangles import Triangles as Counted
+from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
+from noisette.mechanisms.smooth.triangles import Triangles as Counted
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expected import SIZES, Expected
@@ -27,7 +28,6 @@ from noisette.query.frame import Frame
 from noisette.query.kind import Kind, Value
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.questions.noised import By, Noised, Noisy, bar_of, but_for_the_bar, checked, of_another, smooth
 from noisette.questions.records import changed, grouped
 

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.smooth_trimmed import TrimmedMean as Trimmed
+from noisette.mechanisms.smooth.trimmed import TrimmedMean as Trimmed
 from noisette.privacy import Neighbours, Promise
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame
 from noisette.query.schema import Schema
-from noisette.query.sources.source import Source
 from noisette.questions.noised import USUAL, Noised, bar_of, bell, but_for_the_bar, smooth
 from noisette.questions.records import changed, prepared_records, read_records
 from noisette.questions.ruler import Ruler

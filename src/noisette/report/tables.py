@@ -7,8 +7,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.releases import Column, Release
-from noisette.releases.show import shown
+from noisette.answers import Column, Release
+from noisette.answers.show import shown
 
 __all__ = ["answer", "table", "true_texts"]
 

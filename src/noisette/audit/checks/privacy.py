@@ -14,8 +14,8 @@ from noisette.audit import subject
 from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_loss, laws_of, renyi
 from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
-from noisette.mechanisms.lattice import lattice_point
-from noisette.mechanisms.mechanism import slack
+from noisette.mechanisms.additive.lattice import lattice_point
+from noisette.mechanisms.contract import slack
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 

@@ -10,7 +10,7 @@ from noisette.exact.number import Number, positive
 from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.guarantee import Losses, losses_of
-from noisette.privacy.loss import Loss, Response, Subsampled
+from noisette.privacy.pld.loss import Loss, Response, Subsampled
 
 __all__ = ["KNOWN", "Term"]
 

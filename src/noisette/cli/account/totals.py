@@ -12,7 +12,7 @@ from noisette.cli.account.releases import Term
 from noisette.exact.number import fraction, nearest_float
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 from noisette.privacy.guarantee import losses_of
-from noisette.privacy.tight import rho_bound
+from noisette.privacy.pld.tight import rho_bound
 
 __all__ = ["accounted"]
 

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass
 
+from noisette.answers import Release
 from noisette.attacks import guessing_ceiling
 from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.truth import Truth
 from noisette.curator import Curator
 from noisette.privacy import Promise, Pure
-from noisette.releases import Release
 
 __all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Told", "attacked"]
 

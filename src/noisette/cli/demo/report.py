@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from noisette import report as parts
+from noisette.answers import Column
+from noisette.answers.figures import promise
 from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
 from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.questions import MONTHS, TARGET
 from noisette.cli.demo.tour import Answer, Tour
-from noisette.curator.ledger import Entry
-from noisette.releases import Column
-from noisette.releases.figures import promise
+from noisette.ledger import Entry
 
 __all__ = ["report"]
 

@@ -3,11 +3,11 @@
 from itertools import groupby
 from typing import Any
 
+from noisette.answers.figures import promise
+from noisette.answers.show import shown
 from noisette.cli.demo.attack import AGAIN, Told
 from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.tour import Answer, Tour
-from noisette.releases.figures import promise
-from noisette.releases.show import shown
 from noisette.report.tables import true_texts
 
 __all__ = ["show"]

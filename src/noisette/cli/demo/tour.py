@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.answers import Release, check
 from noisette.cli.demo.attack import Attack, attacked
 from noisette.cli.demo.data import LARGE, POLICY, tables
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
 from noisette.cli.demo.truth import Truth, held
 from noisette.curator import Curator
-from noisette.curator.ledger import Book, Entry, open_ledger
 from noisette.curator.opening import described_data
 from noisette.errors import BudgetError
+from noisette.ledger import Book, Entry, open_ledger
 from noisette.privacy import Approx, Promise, Pure
-from noisette.releases import Release, check
 
 if TYPE_CHECKING:
     import pyarrow

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.releases import Column, Release
+from noisette.answers import Column, Release
 
 if TYPE_CHECKING:
     import pyarrow

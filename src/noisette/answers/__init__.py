@@ -1,0 +1,7 @@
+"""What is handed out: tables with error bars that say what they promise, and a check of that from their records."""
+
+from noisette.answers.check import check
+from noisette.answers.column import Column
+from noisette.answers.release import Release
+
+__all__ = ["Column", "Release", "check"]

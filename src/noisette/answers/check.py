@@ -1,0 +1,149 @@
+"""Check a release's record: build its mechanisms again, add up what they promise, compare, and ask its ledger.
+
+What the record alone proves: the stated mechanisms, at the stated sensitivities, promise what is claimed. What only the
+ledger proves: that these numbers, bars, mechanisms and sensitivities are those of an answer that was handed out.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import reduce
+from operator import add
+from typing import Any, Protocol
+
+from noisette import mechanisms
+from noisette.answers.record import read
+from noisette.errors import InputError, NoisetteError, PrivacyError
+from noisette.mechanisms import Keep, Threshold
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
+from noisette.privacy.sensitivity import Sensitivity
+
+__all__ = ["check"]
+
+_MECHANISMS = {
+    *("BestOf", "Exponential", "Extent", "FlippedQuantile", "Gaussian", "Geometric", "InverseSensitivity", "JointTop"),
+    *("Keep", "NearestPlace", "NearestRadius", "NoisyMaxGap", "PermuteAndFlip", "Quantile", "Quantiles", "Smooth"),
+    *("SparseVector", "StableLocation", "StableMode", "StableScale", "Threshold", "Top"),
+}
+_STATISTICS = {"Order", "Triangles", "TrimmedMean"}
+
+
+_WHOLE = {
+    "beyond",
+    "candidates",
+    "cells",
+    "columns",
+    "eta",
+    "groups",
+    "high",
+    "k",
+    "low",
+    "nodes",
+    "parts",
+    "place",
+    "positives",
+    "prior",
+    "radii",
+    "rows",
+    "span",
+    "threshold",
+    "ties",
+    "trim",
+    "width",
+    "within",
+}
+_WORDS = {"None": None, "True": True, "False": False}
+
+
+class Chain(Protocol):
+    """A ledger that remembers what it handed out."""
+
+    def confirm(self, record: Mapping[str, Any]) -> int:
+        """The number of the charge that a record is about; raise PrivacyError if anything in it was changed."""
+        ...
+
+
+def check(record: str, *, ledger: Chain | None = None) -> Guarantee:
+    """What the mechanisms of a record promise together; raise PrivacyError if it claims more.
+
+    Without a `ledger` it takes numbers and sensitivities from the record: who changed a number, or a sensitivity and a
+    scale together, is not found. With the ledger that the release was charged to, any change is found.
+    """
+    found = read(record)
+    total = _total(found)
+    if ledger is not None:
+        ledger.confirm(found)
+    return total
+
+
+def _total(found: Mapping[str, Any]) -> Guarantee:
+    """What the mechanisms promise together, if that is what is claimed."""
+    try:
+        neighbours = Neighbours(found["neighbours"])
+        total = reduce(add, [_promised(part, neighbours) for part in found["mechanisms"]]).under(neighbours)
+        kept = _kept(total, found["guarantee"], neighbours)
+    except NoisetteError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+        raise InputError("The mechanisms of the record cannot be built again: check it with a newer version.") from None
+    if not kept:
+        raise PrivacyError("The record claims more than its mechanisms promise: do not rely on it.")
+    return total
+
+
+def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
+    """The guarantee of one mechanism."""
+    kind = _known(part["mechanism"], _MECHANISMS)
+    mechanism = _built(kind, part["parameters"])
+    if kind in (Keep, Threshold):
+        return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
+    for parts in part.get("candidates", {}).values():
+        _check_candidate(parts, mechanism.each, neighbours)
+    reach = part["sensitivity"]
+    l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
+    relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
+    made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
+    return made if relation is neighbours else made.restated(neighbours)
+
+
+def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None:
+    """What a run of `BestOf` costs is what its guarantee rests on."""
+    if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
+        raise PrivacyError("A candidate of the record costs more than a run may: do not rely on it.")
+
+
+def _known(name: str, names: set[str]) -> Any:
+    """A mechanism, or a statistic, by its name; most are loaded only here."""
+    if name not in names:
+        raise InputError(f"No mechanism here is called {name}: check the record with a newer version.")
+    return getattr(mechanisms, name)
+
+
+def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
+    """The mechanism itself: a record says all of its parameters, as texts."""
+    return kind(**{name: _parameter(name, said) for name, said in parameters.items()})
+
+
+def _parameter(name: str, text: Any) -> Any:
+    if isinstance(text, dict):
+        return _built(_known(text["name"], _STATISTICS), {key: value for key, value in text.items() if key != "name"})
+    if isinstance(text, list):
+        return tuple(_parameter(name, part) for part in text)
+    if text in _WORDS:
+        return _WORDS[text]
+    if name == "neighbours":
+        return Neighbours(text)
+    if name == "noise":
+        return text
+    return int(text) if name in _WHOLE else Fraction(text)
+
+
+def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) -> bool:
+    match claim["kind"]:
+        case "Pure":
+            return total <= Pure(Fraction(claim["epsilon"]), neighbours=neighbours)
+        case "Approx":
+            return total <= Approx(Fraction(claim["epsilon"]), Fraction(claim["delta"]), neighbours=neighbours)
+        case "ZCDP":
+            return total <= ZCDP(Fraction(claim["rho"]), neighbours=neighbours)
+        case _:
+            return isinstance(total, Profile) and all(total.epsilon_at(d) <= e for d, e in claim["at"].items())

@@ -1,0 +1,167 @@
+"""A release: numbers with error bars, what they promise to whom, and a record with which the claim can be checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from noisette import __version__
+from noisette.answers.column import Column
+from noisette.answers.digest import digest_of_release
+from noisette.answers.figures import left, percent, promise
+from noisette.answers.record import as_json, stated
+from noisette.answers.show import as_html, as_text
+from noisette.answers.statement import statement
+from noisette.answers.wide import warnings
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Release"]
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """A table of noised numbers.
+
+    `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
+    whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim ·
+    `caveats` what was left out or clamped before any noise, in sentences.
+    """
+
+    columns: tuple[Column, ...]
+    level: float
+    guarantee: Guarantee
+    unit: str
+    spent: Promise
+    left: Promise
+    record: Mapping[str, Any] = field(default_factory=dict)
+    caveats: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.columns[0].values) if self.columns else 0
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise InputError(f"The answer has no column {name}: it has {', '.join(c.name for c in self.columns)}.")
+
+    # Tables
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """An Arrow table; a number x comes with x_low and x_high, moved into what declarations allow."""
+        import pyarrow
+
+        arrays: dict[str, Any] = {}
+        for column in self.columns:
+            arrays[column.name] = column.values
+            if column.measured:
+                arrays[f"{column.name}_low"] = pyarrow.array(column.low)
+                arrays[f"{column.name}_high"] = pyarrow.array(column.high)
+        return pyarrow.table(arrays)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> "polars.DataFrame":
+        """A Polars frame; needs Polars."""
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows as dictionaries."""
+        found: list[dict[str, Any]] = self.to_arrow().to_pylist()
+        return found
+
+    # For people
+
+    @property
+    def statement(self) -> str:
+        """What is promised to whom, in a paragraph."""
+        level = self.level if self._measured else None
+        return statement(self.guarantee, self.spent, unit=self.unit, level=level, caveats=self.caveats)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Which error bars are wider than what they measure, and what would help."""
+        return warnings(self.columns, squared=isinstance(self.guarantee, ZCDP))
+
+    def to_json(self) -> str:
+        """The machine-readable record: the numbers and everything needed to check the claim (`answers.check`)."""
+        return as_json({**self._claim, "spent": stated(self.spent), "rows": self.rows()})
+
+    @property
+    def digest(self) -> str:
+        """One hash for all that the record says, except its place in a ledger and what was spent by then."""
+        return digest_of_release(self._claim, self.to_arrow())
+
+    @property
+    def _claim(self) -> dict[str, Any]:
+        """The record but for the numbers and what was spent."""
+        return {
+            **self.record,
+            "version": __version__,
+            "secure": True,  # no generator but the system's can make a release
+            "guarantee": stated(self.guarantee),
+            "neighbours": str(self.guarantee.neighbours or Neighbours.ADD_REMOVE),
+            "unit": self.unit,
+            "level": self.level,
+            "unclipped": {column.name: _unclipped(column) for column in self.columns if _moved(column)},
+            "caveats": self.caveats,
+            "warnings": self.warnings,
+        }
+
+    def plot(self, path: str | None = None) -> Any:
+        """Draw the numbers with their error bars; needs the extra `plot`."""
+        from noisette.plot.bars import bars
+
+        keys = zip(*(column.values.to_pylist() for column in self.columns if not column.measured), strict=True)
+        labels = [", ".join("NULL" if part is None else str(part) for part in key) for key in keys] or [""] * len(self)
+        numbers = {c.name: (c.values.to_numpy(zero_copy_only=False), c.low, c.high) for c in self.columns if c.measured}
+        return bars(labels, numbers, note=f"{promise(self.guarantee)} · {percent(self.level)} error bars", path=path)
+
+    @property
+    def _measured(self) -> bool:
+        return any(column.measured for column in self.columns)
+
+    def _footer(self) -> str:
+        bars = f" · {percent(self.level)} error bars" if self._measured else ""
+        return f"{promise(self.guarantee)}{bars} · left: {left(self.left)}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What stands below the numbers: which bars are too wide, what was left out, and what ± covers."""
+        return (*self.warnings, *self.caveats)
+
+    def __repr__(self) -> str:
+        return "\n".join([*as_text(self.columns), self._footer(), *self.notes])
+
+    def _repr_html_(self) -> str:
+        return as_html(self.columns, [self._footer(), *self.notes])
+
+
+def _moved(column: Column) -> bool:
+    """Whether an end of its bars was moved into what declarations allow."""
+    return column.drawn is not None and not all(
+        np.array_equal(drawn, end, equal_nan=True)
+        for drawn, end in zip(column.drawn, (column.low, column.high), strict=True)
+        if end is not None
+    )
+
+
+def _unclipped(column: Column) -> dict[str, list[float]]:
+    low, high = column.unmoved
+    return {"low": low.tolist(), "high": high.tolist()}

@@ -1,0 +1,108 @@
+"""Columns of an answer for people to read: numbers with their ± beside them, one below the other."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+from noisette.answers.column import Column
+
+__all__ = ["Cell", "as_html", "as_text", "shown"]
+
+_MOST_ROWS, _LONGEST = 40, 40
+_RIGHT = ' style="text-align:right"'
+_LIGHT = ' style="color:#888"'
+
+
+class Cell(NamedTuple):
+    """A value, and for a number what comes after the ±."""
+
+    value: str
+    half: str = ""
+
+
+def as_text(columns: Sequence[Column]) -> list[str]:
+    """The head and the first rows, each number above the other."""
+    laid = [_laid(column) for column in columns]
+    more = _more(columns)
+    return ["  ".join(row).rstrip() for row in zip(*laid, strict=True)] + ([more] if more else [])
+
+
+def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
+    """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
+    head = "".join(f"<th{_RIGHT if _number(c) else _LEFT}>{escape(c.name)}</th>" for c in columns)
+    body = zip(*([_td(column, cell) for cell in shown(column)] for column in columns), strict=True)
+    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in body)
+    notes = [note for note in (_more(columns), *below) if note]
+    return f"<table><tr>{head}</tr>{rows}</table>" + "".join(f"<p{_LIGHT}>{escape(note)}</p>" for note in notes)
+
+
+_LEFT = ' style="text-align:left"'
+
+
+def _td(column: Column, cell: Cell) -> str:
+    half = f" <span{_LIGHT}>± {escape(cell.half)}</span>" if cell.half else ""
+    return f"<td{_RIGHT if _number(column) else _LEFT}>{escape(cell.value)}{half}</td>"
+
+
+def _more(columns: Sequence[Column]) -> str:
+    size = len(columns[0].values) if columns else 0
+    return f"... and {size - _MOST_ROWS:,} more rows" if size > _MOST_ROWS else ""
+
+
+def _number(column: Column) -> bool:
+    import pyarrow.types
+
+    kind = column.values.type
+    return column.measured or bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
+
+
+def _laid(column: Column) -> list[str]:
+    """A column as texts of one width: values end at one place, and so do what follows the ±."""
+    cells = shown(column)
+    values = max((len(cell.value) for cell in cells), default=0)
+    halves = max((len(cell.half) for cell in cells), default=0)
+    texts = [
+        (cell.value.rjust(values) if _number(column) else cell.value)
+        + (f" ± {cell.half.rjust(halves)}" if cell.half else "")
+        for cell in cells
+    ]
+    width = max(map(len, [column.name, *texts]))
+    place = (
+        str.rjust if _number(column) and all(cell.half for cell in cells) == any(c.half for c in cells) else str.ljust
+    )
+    return [place(text, width) for text in [column.name, *texts]]
+
+
+def shown(column: Column) -> list[Cell]:
+    """The first rows of a column as people read them."""
+    values = column.values[:_MOST_ROWS].to_pylist()
+    if not column.measured:
+        return [Cell(_plain(value)) for value in values]
+    return [_measured(value, half) for value, half in zip(values, column.half[:_MOST_ROWS].tolist(), strict=True)]
+
+
+def _plain(value: Any) -> str:
+    """A key on one line."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, float):
+        return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+    text = "".join(letter if letter.isprintable() else "·" for letter in str(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _measured(value: Any, half: float) -> Cell:
+    """A number rounded to what its error bar leaves of it.
+
+    >>> [f"{value} ± {half}" for value, half in (_measured(1234.5678, 12.3), _measured(0.123456, 0.0236))]
+    ['1,235 ± 12', '0.123 ± 0.024']
+    """
+    if value is None or math.isnan(value):
+        return Cell("unknown")
+    if not math.isfinite(half):
+        return Cell(f"{value:,.6g}", "?")
+    if half == 0:
+        return Cell(_plain(value), "0")
+    digits = 0 if isinstance(value, int) else max(0, 1 - math.floor(math.log10(half)))
+    return Cell(f"{value:,.{digits}f}", f"{half:,.{digits}f}")

@@ -1,0 +1,1 @@
+"""DuckDB: queries as typed syntax trees, rows bounded in NumPy, files opened so that no value can stop a question."""

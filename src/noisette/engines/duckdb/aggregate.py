@@ -1,0 +1,163 @@
+"""Measures of all groups from rows: one group-by for numbers, one more for each histogram."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from noisette.engines.duckdb.compile import selected
+from noisette.engines.duckdb.group_by import (
+    Lend,
+    Valued,
+    cleaned,
+    coded,
+    cut,
+    matched,
+    measured,
+    numbered,
+    told,
+    valued,
+    whole_numbers,
+)
+from noisette.engines.duckdb.keys import Key
+from noisette.engines.duckdb.session import Run
+from noisette.engines.duckdb.syntax import column, is_null
+from noisette.query.measure import Exact, Measure
+
+__all__ = ["tally_kept", "tally_rows"]
+
+_Rows = Callable[[], exp.Select]  # written only if it has to be
+_Counts = NDArray[np.int64]
+
+
+def tally_rows(
+    run: Run,
+    lend: Lend,
+    rows: _Rows,
+    keys: Sequence[Key],
+    measures: Sequence[Measure],
+    values: Mapping[Valued, str],
+) -> Exact:
+    """Measures of rows that are all counted; their keys are k0, k1, ..."""
+    names = [f"k{i}" for i in range(len(keys))]
+    if all(key.values is not None for key in keys):
+        size = int(np.prod([key.size for key in keys], dtype=np.int64))
+
+        def numbers(groups: exp.Select, others: Sequence[str]) -> exp.Select:
+            return numbered(coded(cleaned(groups, keys, others), keys, others, lend), keys, others)
+
+        return Exact(None, _tally(run, rows, names, numbers, size, measures, values, kept=False))
+    plain = [m for m in measures if m.what != "histogram"]
+    columns = [f"m{i}" for i in range(len(plain))]
+    places = [f"g{i}" for i in range(len(keys))]
+
+    def groups() -> exp.Select:
+        grouped = cleaned(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns)
+        return _cut(coded(grouped, keys, columns, lend), places, columns)
+
+    found = run(groups)
+    index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
+
+    def places_of(groups: exp.Select, others: Sequence[str]) -> exp.Select:
+        return matched(coded(groups, keys, others, lend), lend(index), {g: g for g in places}, {"code": "code"}, others)
+
+    made = dict(zip(plain, (whole_numbers(found.column(name)) for name in columns), strict=True))
+    made |= {m: _histogram(run, rows, names, places_of, len(found), m, values) for m in measures if m not in made}
+    return Exact(told(found, keys), tuple(made[m] for m in measures))
+
+
+def tally_kept(
+    run: Run,
+    rows: _Rows,
+    size: int,
+    keys: pyarrow.Table | None,
+    measures: Sequence[Measure],
+    values: Mapping[Valued, str],
+) -> Exact:
+    """Measures of the rows that were kept, by their `code`; of unknown keys, those that have a row left."""
+    asked = (*measures, Measure("rows"))
+    *made, rows_left = _tally(run, rows, ["code"], lambda groups, others: groups, size, asked, values, kept=True)
+    if keys is None:
+        return Exact(None, tuple(made))
+    there = np.flatnonzero(rows_left)
+    return Exact(keys.take(pyarrow.array(there)), tuple(numbers[there] for numbers in made))
+
+
+# Groups
+
+
+_Numbers = Callable[[exp.Select, Sequence[str]], exp.Select]
+
+
+def _tally(
+    run: Run,
+    rows: _Rows,
+    by: Sequence[str],
+    numbers: _Numbers,
+    size: int,
+    measures: Sequence[Measure],
+    values: Mapping[Valued, str],
+    *,
+    kept: bool,
+) -> tuple[_Counts, ...]:
+    """One array for each measure; `numbers` gives grouped rows a `code` below `size`."""
+    plain = list(dict.fromkeys(m for m in measures if m.what != "histogram"))
+    columns = [f"m{i}" for i in range(len(plain))]
+    made = {}
+    if plain:
+        aggregates = _aggregates(plain, values, kept=kept)
+        found = run(lambda: _cut(numbers(_grouped(rows(), by, aggregates), columns), ["code"], columns))
+        at = whole_numbers(found.column("code"))
+        made = {
+            m: _scattered(at, whole_numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)
+        }
+    made |= {m: _histogram(run, rows, by, numbers, size, m, values) for m in measures if m.what == "histogram"}
+    return tuple(made[m] for m in measures)
+
+
+def _aggregates(measures: Sequence[Measure], values: Mapping[Valued, str], *, kept: bool) -> dict[str, exp.Expr]:
+    names = [values[v] if (v := valued(m)) is not None else "" for m in measures]
+    return {f"m{i}": measured(m, name, kept=kept) for i, (m, name) in enumerate(zip(measures, names, strict=True))}
+
+
+def _cut(groups: exp.Select, places: Sequence[str], columns: Sequence[str]) -> exp.Select:
+    return selected(groups, {p: column(p) for p in places} | {name: cut(column(name)) for name in columns})
+
+
+def _grouped(rows: exp.Select, by: Sequence[str], made: Mapping[str, exp.Expr]) -> exp.Select:
+    grouped = selected(rows, {name: column(name) for name in by} | dict(made))
+    return grouped.group_by(*(column(name) for name in by), copy=False) if by else grouped
+
+
+def _histogram(
+    run: Run,
+    rows: _Rows,
+    by: Sequence[str],
+    numbers: _Numbers,
+    size: int,
+    m: Measure,
+    values: Mapping[Valued, str],
+) -> _Counts:
+    """How many rows of each group at each step, groups x cells."""
+    wanted = valued(m)
+    assert wanted is not None
+    name = values[wanted]
+
+    def cells() -> exp.Select:
+        there = selected(rows(), {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
+        return numbers(_grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
+
+    found = run(cells)
+    cell = np.clip(whole_numbers(found.column(name)) - m.low, 0, m.cells - 1)
+    at = whole_numbers(found.column("code")) * m.cells + cell
+    return _scattered(at, whole_numbers(found.column("n")), size * m.cells).reshape(size, m.cells)
+
+
+def _scattered(at: _Counts, numbers: _Counts, size: int) -> _Counts:
+    """The numbers at their places; no place is beyond the size or comes twice, and if one did nothing would be lost."""
+    made = np.zeros(size, np.int64)
+    if size:
+        np.add.at(made, np.clip(at, 0, size - 1), numbers)
+    return made

@@ -1,0 +1,270 @@
+"""The rows that are kept of each unit: fetched as numbers, chosen by `bounding`, in columns that can be grouped again.
+
+Whose a row is and where it counts must be exact, and the choice for a unit may depend on nothing but its own rows, so
+that no other unit can change it. Whole numbers are their own identity. Other units, and groups of unknown keys, are
+represented by a hash, which is a function of the value alone; where two values share a hash, the units that this
+concerns are chosen for one by one. (Numbers in order of appearance or rank would be exact too, but one new unit would
+shift all others, and with them what is kept of them.)
+"""
+
+import hashlib
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, kept
+from noisette.engines.duckdb.compile import INTEGERS, Stored, selected, unit_type
+from noisette.engines.duckdb.content import Apart, narrowest, words_of
+from noisette.engines.duckdb.fetch import BATCH, Gathered, Maker, as_held, gathered, taken
+from noisette.engines.duckdb.group_by import coded, matched, numbered, told, unit_rows
+from noisette.engines.duckdb.keys import Key
+from noisette.engines.duckdb.session import Session
+from noisette.engines.duckdb.syntax import column, hash_of, try_cast
+from noisette.query.kind import Kind
+from noisette.query.measure import Request
+from noisette.query.schema import Limits, Schema
+from noisette.query.stability import UNIT, shape_of
+
+__all__ = ["Survivors", "alone", "survivors"]
+
+_Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Survivors:
+    """Rows that are kept: `rows` holds `code`, the columns, and `head`, TRUE in one row of each unit in each group.
+
+    `size` is how many codes there are; `keys` what they stand for, if the keys were unknown.
+    """
+
+    rows: pyarrow.Table
+    size: int
+    keys: pyarrow.Table | None
+
+
+def survivors(
+    session: Session,
+    request: Request,
+    keys: Sequence[Key],
+    columns: Mapping[str, str],
+    apart: Sequence[str],
+    schema: Schema,
+    stored: Stored,
+    secret: bytes,
+    *,
+    heads: bool,
+) -> Survivors:
+    """The rows that are kept of each unit, with columns of the relation under new names; `apart` tell rows apart."""
+    scope = shape_of(request.source, schema).columns
+    tell = {name: columns[name] if scope[name].type != "text" else f"t{i}" for i, name in enumerate(apart)}
+    made = {new: _narrow(column(name), scope[name]) for name, new in columns.items()}
+    made |= {new: hash_of(column(name)) for name, new in tell.items() if new not in made}
+    with session.lent() as lend:
+        names = [*made, UNIT]
+        rows = coded(unit_rows(request, keys, made, schema, stored, secret), keys, names, lend)
+        if all(key.values is not None for key in keys):
+            size, found = math.prod(key.size for key in keys), None
+            rows = numbered(rows, keys, names)
+        else:
+            found = _groups(session, rows, len(keys))
+            size, places = len(found), {f"g{i}": f"g{i}" for i in range(len(keys))}
+            rows, names = matched(rows, lend(found), places, {"code": "code", "tag": "tag"}, names), [*names, "tag"]
+        plain = unit_type(request.source, schema, stored) in INTEGERS
+        units = None if plain else _colliding_units(session, rows)
+        if units is not None:
+            rows = matched(rows, lend(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
+            names.append("identity")
+        choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        few = size if plain and found is None else None
+        fetch = _as_numbers(rows, names, size, plain=plain)
+        parts, choice = _fetched(session, fetch, columns, tell.values(), scope, choice, few)
+    left = []
+    while parts:
+        arrays = parts.pop()
+        crowd = _Crowd.of(arrays, tell.values(), _mix(secret), grouped=bool(keys))
+        at = np.flatnonzero(crowd.kept(choice))
+        made = {"code": taken(crowd.code, at, Kind("integer", nullable=False))}
+        made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
+        left.append(pyarrow.table(made | ({"head": crowd.heads(at, size, choice.limits)} if heads else {})))
+    return Survivors(pyarrow.concat_tables(left), size, None if found is None else told(found, keys))
+
+
+def _fetched(
+    session: Session,
+    rows: exp.Select,
+    columns: Mapping[str, str],
+    tell: Collection[str],
+    scope: Mapping[str, Kind],
+    choice: "_Choice",
+    size: int | None,
+) -> tuple[list[Gathered], "_Choice"]:
+    """The columns to keep, hashes of text, `unit` and `code`; `tag` and `identity` where these do not say all.
+
+    Where unit and code are numbers that say all, and there are few codes, the bound on groups is applied on the way.
+    """
+    there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
+    makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
+    makers |= {name: _numbers(name) for name in (*there, *(n for n in tell if n not in makers))}
+    limit = choice.limits.groups
+    if size is None or limit is None or not limit < size <= MOST_GROUPS:
+        every = session.stream(rows, BATCH, lambda reader: gathered(((b, None) for b in _some(reader)), makers, UNIT))
+        return every, choice
+    batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
+    pairs = [(makers[UNIT](batch), makers["code"](batch)) for batch in batches]
+    masks = first_groups(pairs, groups=size, limit=limit, key=choice.key)
+    if masks is None:
+        return gathered(((batch, None) for batch in batches), makers, UNIT), choice
+    left = replace(choice, limits=replace(choice.limits, groups=None))
+    return gathered(zip(batches, masks, strict=True), makers, UNIT), left
+
+
+def _numbers(name: str) -> Maker:
+    """Whole numbers as they come, hashes as the same 64 bits with a sign."""
+    return lambda batch: _signed(np.asarray(batch.column(name).to_numpy()))
+
+
+def _signed(numbers: NDArray[Any]) -> NDArray[Any]:
+    return numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers
+
+
+def _some(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
+    """The batches that have rows, or else one that has none: it says of what type the columns are."""
+    nothing = True
+    for batch in reader:
+        if len(batch):
+            nothing = False
+            yield batch
+    if nothing:
+        yield pyarrow.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def _narrow(sql: exp.Expr, kind: Kind) -> exp.Expr:
+    """The same integers in less memory; no clean value is lost."""
+    smaller = narrowest(kind)
+    return sql if smaller is None else try_cast(sql, smaller)
+
+
+def _key(secret: bytes) -> bytes:
+    return hashlib.sha256(b"noisette: which rows of a unit are kept" + secret).digest()[:16]
+
+
+def _mix(secret: bytes) -> np.uint64:
+    """How the columns of a row become one word: an odd number that only the secret tells."""
+    return np.uint64(
+        int.from_bytes(hashlib.sha256(b"noisette: what tells rows apart" + secret).digest()[:8], "big") | 1
+    )
+
+
+# From the engine
+
+
+def _groups(session: Session, rows: exp.Select, count: int) -> pyarrow.Table:
+    """The groups of unknown keys in ascending order: g0, g1, ..., their `code` and their `tag`."""
+    names = [f"g{i}" for i in range(count)]
+    different = selected(rows, {name: column(name) for name in names}).distinct()
+    made = {name: column(name) for name in names} | {"tag": hash_of(*(column(name) for name in names))}
+    order = [exp.Ordered(this=column(name), nulls_first=False) for name in names]
+    found = session.run(selected(different, made).order_by(*order))
+    return found.append_column("code", pyarrow.array(np.arange(len(found))))
+
+
+def _colliding_units(session: Session, rows: exp.Select) -> pyarrow.Table | None:
+    """All units with a number and their `tag`, if there are two with one hash; None otherwise, which is always."""
+    different = selected(rows, {UNIT: column(UNIT)}).distinct()
+    tagged = selected(different, {"tag": hash_of(column(UNIT))})
+    both = {"units": exp.Count(this=exp.Star()), "tags": exp.Count(this=exp.Distinct(expressions=[column("tag")]))}
+    counts = session.run(selected(tagged, both)).to_pylist()[0]
+    if counts["units"] == counts["tags"]:
+        return None
+    found = session.run(selected(different, {UNIT: column(UNIT), "tag": hash_of(column(UNIT))}))
+    return found.append_column("identity", pyarrow.array(np.arange(len(found))))
+
+
+def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, *, plain: bool) -> exp.Select:
+    """The unit as a whole number or its hash, and the code in few bits."""
+    made: dict[str, exp.Expr] = {name: column(name) for name in names}
+    made[UNIT] = exp.cast(column(UNIT), "BIGINT") if plain else hash_of(column(UNIT))
+    made["code"] = _narrow(column("code"), Kind("integer", Fraction(0), Fraction(size)))
+    return selected(rows, made)
+
+
+def _repeated(tagged: pyarrow.Table | None) -> _Codes:
+    """The tags that stand for more than one unit or group."""
+    if tagged is None:
+        return np.empty(0, np.int64)
+    tags, counts = np.unique(words_of(tagged.column("tag")), return_counts=True)
+    return tags[counts > 1].view(np.int64)
+
+
+# The choice
+
+
+@dataclass(frozen=True)
+class _Crowd:
+    """Rows as arrays: the choice depends on `unit`, `tag` and `content`; `identity` and `code` say what is the same."""
+
+    unit: _Codes
+    identity: _Codes
+    tag: _Codes | None
+    code: _Codes
+    content: Apart | None  # None: all rows of a unit in a group are alike
+
+    @staticmethod
+    def of(arrays: Gathered, tell: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Crowd":
+        """The arrays of what was fetched."""
+        unit, code = arrays[UNIT], arrays["code"]
+        arrays = {"identity": unit, "tag": code} | arrays
+        content = Apart(tuple(arrays[name] for name in tell), mix) if tell else None
+        return _Crowd(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
+
+    def kept(self, choice: "_Choice") -> NDArray[np.bool_]:
+        """Which rows are kept."""
+        key, limits = choice.key, choice.limits
+        mask = kept(self.unit, group=self.tag, rows=self.content, key=key, limits=limits)
+        doubt = np.isin(self.unit, choice.units) if len(choice.units) else np.zeros(len(self.unit), bool)
+        if self.tag is not None and len(choice.tags):
+            doubt |= np.isin(self.tag, choice.tags)
+        for one in np.unique(self.identity[doubt]):
+            at = np.flatnonzero(self.identity == one)
+            group = None if self.tag is None else _own_groups(self.tag[at], self.code[at])
+            rows = None if self.content is None else self.content[at]
+            mask[at] = kept(self.unit[at], group=group, rows=rows, key=key, limits=limits)
+        return mask
+
+    def heads(self, at: NDArray[np.intp], size: int, limits: Limits) -> pyarrow.Array:
+        """TRUE in one of the kept rows of each unit in each group, NULL in the others."""
+        if alone(limits):
+            return pyarrow.array(np.ones(len(at), bool))
+        owner, _ = dense(self.identity[at])
+        _, first = np.unique(owner * size + self.code[at], return_index=True)
+        other = np.ones(len(owner), bool)
+        other[first] = False
+        return pyarrow.array(np.ones(len(owner), bool), mask=other)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What a choice depends on beside the rows; `units` and `tags` are hashes that do not tell what they stand for."""
+
+    key: bytes
+    limits: Limits
+    units: _Codes
+    tags: _Codes
+
+
+def alone(limits: Limits) -> bool:
+    """Whether a unit has one row in a group at most."""
+    return 1 in (limits.rows, limits.rows_per_group)
+
+
+def _own_groups(tag: _Codes, code: _Codes) -> _Codes:
+    """The groups of one unit: by their tags if these are different, else by their rank among its own groups."""
+    ranks = np.unique(code, return_inverse=True)[1]
+    return tag if len(np.unique(tag)) == ranks.max() + 1 else ranks.astype(np.int64)

@@ -1,0 +1,160 @@
+"""DuckDB as an engine: files and frames on this machine."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from pathlib import Path
+
+import pyarrow
+from sqlglot import exp
+
+from noisette.engines.duckdb.aggregate import tally_kept, tally_rows
+from noisette.engines.duckdb.bounded_tables import Kept, Shelf
+from noisette.engines.duckdb.compile import Stored, base_type, selected
+from noisette.engines.duckdb.content import telling
+from noisette.engines.duckdb.expressions import normalised
+from noisette.engines.duckdb.group_by import Valued, kept_rows, request_rows, valued
+from noisette.engines.duckdb.keys import Key, keys_of, postponed
+from noisette.engines.duckdb.opening import Opened, connected
+from noisette.engines.duckdb.retained import alone, survivors
+from noisette.engines.duckdb.rows import rows
+from noisette.engines.duckdb.session import Session
+from noisette.engines.duckdb.syntax import column, is_null
+from noisette.errors import InputError
+from noisette.query.expression import columns_of
+from noisette.query.measure import Exact, Request
+from noisette.query.plan import Relation
+from noisette.query.schema import Limits, Schema, Table
+from noisette.query.stability import shape_of, tables_of
+
+__all__ = ["DuckDB"]
+
+
+class DuckDB:
+    """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
+
+    A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
+    in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
+    A column that can fail to be read is stored as what no question can use (`parquet`, `database`).
+    Answers are the same for any order of the rows and any number of threads.
+
+    >>> import pyarrow
+    >>> source = DuckDB({"visits": pyarrow.table({"age": [40, 70]})})
+    >>> source.stored("visits")
+    {'age': 'BIGINT'}
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Opened] | str | Path,
+        schema: Schema | None = None,
+        *,
+        threads: int | None = None,
+        most_tables: int = 4,
+        most_bytes: int = 2**31,
+    ) -> None:
+        self._engine = connected(tables, schema, threads=threads)
+        self.tables = self._engine.tables
+        self._session = Session(self._engine.connection)
+        self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
+        self._stored: dict[str, dict[str, str]] = {}
+
+    def stored(self, table: str) -> dict[str, str]:
+        """The columns of a table and the types they are stored as, from metadata alone."""
+        if table not in self.tables:
+            raise InputError(f"There is no data for table {table}: there is some for {', '.join(self.tables)}.")
+        if table not in self._stored:
+            types = self._session.types(table) | self._engine.left_out[table]
+            self._stored[table] = {n: "ENUM" if base_type(t) == "ENUM" else t for n, t in types.items()}
+        return dict(self._stored[table])
+
+    def repeats(self, table: Table) -> dict[str, int]:
+        """For each column of a public table, in how many rows one value (NULL aside) stands at most, after cleaning.
+
+        Joins compare clean values, and cleaning can make two values one: a DECIMAL becomes the nearest DOUBLE.
+        """
+        stored = self.stored(table.name)
+        self._load((table,))
+        clean = {c.name: normalised(column(c.name), c.kind, stored[c.name]) for c in table.columns}
+        return {name: self._most_equal(table.name, value) for name, value in clean.items()}
+
+    def _most_equal(self, table: str, value: exp.Expr) -> int:
+        """How many rows have the value that most of them have."""
+        rows = exp.select(exp.alias_(value, "value")).from_(exp.to_identifier(table, quoted=True))
+        there = selected(rows, {"value": column("value")}).where(exp.Not(this=is_null(column("value"))))
+        counted = selected(there, {"n": exp.Count(this=exp.Star())}).group_by(column("value"))
+        found = self._session.run(selected(counted, {"most": exp.Max(this=column("n"))})).to_pylist()[0]["most"]
+        return int(found or 0)
+
+    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
+        stored = self._ready(request.source, schema)
+        keys = keys_of(request, schema)
+        wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
+        with self._session.lock:
+            if request.limits is None:
+                values = {v: f"v{i}" for i, v in enumerate(wanted)}
+                keys = postponed(keys, request, schema, stored)
+                run = self._session.remembering((request, tables_of(request.source, schema), secret))
+                with self._session.lent() as lend:
+                    return tally_rows(
+                        run,
+                        lend,
+                        lambda: request_rows(request, keys, values, schema, stored, secret),
+                        keys,
+                        request.measures,
+                        values,
+                    )
+            kept = self._kept(request, keys, wanted, schema, stored, secret)
+            values = {v: f"v{i}" for i, v in enumerate(wanted)}
+            scope = shape_of(request.source, schema).columns
+            others = ["code", *(["head"] if kept.heads else [])]
+            run = self._session.remembering((kept.name, request.measures, tables_of(request.source, schema)))
+            return tally_kept(
+                run,
+                lambda: kept_rows(kept.name, kept.columns, others, values, scope),
+                kept.size,
+                kept.keys,
+                request.measures,
+                values,
+            )
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
+        """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
+        return rows(self._session, relation, columns, schema, self._ready(relation, schema), secret)
+
+    def _ready(self, relation: Relation, schema: Schema) -> Stored:
+        """How the tables of a relation are stored; those in CSV files are read before the first question about them."""
+        tables = tables_of(relation, schema)
+        stored = {table.name: self.stored(table.name) for table in tables}
+        self._load(tables)
+        return stored
+
+    def _load(self, tables: Iterable[Table]) -> None:
+        for table in tables:
+            self._session.quietly(partial(self._engine.load, table.name))
+
+    def _kept(
+        self,
+        request: Request,
+        keys: tuple[Key, ...],
+        wanted: list[Valued],
+        schema: Schema,
+        stored: Stored,
+        secret: bytes,
+    ) -> Kept:
+        """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
+        tables, limits = tables_of(request.source, schema), request.limits
+        asked = {name for _, of, *_ in wanted for name in columns_of(of)}
+        apart = telling(request, asked, schema)
+        frame = (request.source, request.keys, request.domains, limits, tables, secret, apart)
+        heads = any(measure.what == "units" for measure in request.measures)
+        kept = self._shelf.find(frame)
+        if kept is not None:
+            if kept.holds(asked, heads=heads):
+                return kept
+            asked, heads = asked | set(kept.columns), heads or kept.heads
+        scope = shape_of(request.source, schema).columns
+        held = [n for n in scope if n in asked or (n in apart and scope[n].type != "text")]
+        columns, heads = {name: f"c{i}" for i, name in enumerate(held)}, heads or alone(limits or Limits())
+        found = survivors(self._session, request, keys, columns, apart, schema, stored, secret, heads=heads)
+        return self._shelf.put(frame, found, columns, heads=heads)

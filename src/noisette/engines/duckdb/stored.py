@@ -1,0 +1,179 @@
+"""A stored column as the clean values that its kind promises.
+
+| stored | becomes |
+|---|---|
+| NaN | NULL |
+| ±inf, a number beyond the bounds | the nearer bound; without one a real stays, an integer is cut to 64 bits |
+| -0.0 | 0.0 |
+| a number beside the grid | the nearest multiple, halves away from 0 |
+| an integer of any width, a DECIMAL | BIGINT for an integer (halves away from 0), DOUBLE for a real |
+| a date or timestamp beyond the bounds | the nearer bound; an infinite one without bounds is NULL |
+| a date stored as such, or a timestamp, before year 1 or after 9999 | the first or last one that Python has |
+| text that is none of the keys | the same text: whoever groups by it leaves it out |
+| NULL | NULL; in a column declared without NULL, 0 (or the bound nearest to it), '', FALSE or 1970-01-01 |
+"""
+
+import datetime
+from dataclasses import replace
+from fractions import Fraction
+
+from sqlglot import exp
+
+from noisette.engines.duckdb.syntax import choose, clamped, constant, number, positive_zero, scaled, snapped, try_cast
+from noisette.errors import InputError
+from noisette.query.intervals import step_bounds
+from noisette.query.kind import Kind, Type, Value
+from noisette.query.operations import declared
+from noisette.query.requirements import moment
+
+__all__ = ["normalised", "stored_steps"]
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL")
+FLOATS = ("FLOAT", "DOUBLE")
+MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+STORED: dict[Type, tuple[str, ...]] = {
+    "integer": INTEGERS + WIDE + FLOATS,
+    "real": INTEGERS + WIDE + FLOATS,
+    "text": ("VARCHAR", "ENUM", "UUID"),
+    "boolean": ("BOOLEAN",),
+    "date": MOMENTS,
+    "timestamp": MOMENTS,
+}
+"""How the engine may store what is declared as a type; anything else could fail to be read."""
+
+MOST = 2**63 - 1
+
+_EARLIEST: dict[Type, Value] = {"date": datetime.date.min, "timestamp": datetime.datetime.min}
+_LATEST: dict[Type, Value] = {"date": datetime.date.max, "timestamp": datetime.datetime.max}
+
+
+def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
+    """The clean value of a column that the engine stores as `stored` (DuckDB's name of the type).
+
+    >>> pay = Kind("real", Fraction(0), Fraction(9))
+    >>> normalised(exp.column("x", quoted=True), pay, "DOUBLE").sql("duckdb")
+    'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN ("x" + 0.0e0) WHEN "x" < 0.0e0 THEN 0.0e0 WHEN NOT ISNAN("x") THEN ...'
+    """
+    base = stored.upper().partition("(")[0].strip()
+    if base not in STORED[kind.type]:
+        raise InputError(f"A column stored as {base} cannot be declared as {kind.type}: declare the type it has.")
+    kind = declared(kind)
+    match kind.type:
+        case "integer":
+            clean = _integer(column, kind, base)
+        case "real":
+            clean = _real(column, kind, base)
+        case "date" | "timestamp":
+            clean = _moment(column, kind, base)
+        case "text" | "boolean":
+            clean = column.copy() if base in ("VARCHAR", "BOOLEAN") else exp.cast(column, "VARCHAR")
+    if kind.nullable or kind.type == "integer" or _in_cases(kind, base):
+        return clean
+    return exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
+
+
+def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
+    double = column if base == "DOUBLE" else exp.cast(column, "DOUBLE")
+    inside = positive_zero(double) if kind.grid is None else snapped(double, kind.grid)
+    low, high = _bound(kind.low, float), _bound(kind.high, float)
+    nan = exp.IsNan(this=double.copy())
+    if base not in FLOATS:
+        return clamped(double, low, high, inside)
+    if not _in_cases(kind, base) or low is None or high is None:
+        return clamped(double, low, high, inside, (nan, exp.null()))
+    between = exp.Between(
+        this=double.copy(), low=low, high=high
+    )  # first: most values are, and NaN is above all numbers
+    below = exp.LT(this=double.copy(), expression=low.copy()), low.copy()
+    nothing = exp.null() if kind.nullable else constant(_substitute(kind))
+    return choose((between, inside), below, (exp.Not(this=nan), high.copy()), otherwise=nothing)
+
+
+def _in_cases(kind: Kind, base: str) -> bool:
+    """Whether one CASE cleans a value, NULL and NaN included, which is faster than to ask for NULL afterwards."""
+    return kind.type == "real" and base in FLOATS and kind.bounded
+
+
+def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
+    """The whole number of grid steps of a stored double: what `normalised` and `engine.to_steps` make of it, at once.
+
+    >>> pay = Kind("real", Fraction(0), Fraction(9))
+    >>> stored_steps(exp.column("x", quoted=True), pay, Fraction(1, 4)).sql("duckdb")
+    'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN TRY_CAST(ROUND(("x" * 4.0e0)) AS BIGINT) WHEN "x" < 0.0e0 THEN 0 ...'
+    """
+    steps = try_cast(exp.Round(this=scaled(column, 1 / grid)), "BIGINT")
+    least, most = step_bounds(kind, grid)
+    assert kind.low is not None
+    assert kind.high is not None
+    low, high = number(float(kind.low)), number(float(kind.high))
+    between = exp.Between(this=column.copy(), low=low, high=high)
+    below = exp.LT(this=column.copy(), expression=low.copy()), number(least)
+    above = exp.Not(this=exp.IsNan(this=column.copy())), number(most)
+    zero, _ = step_bounds(replace(kind, low=_zero(kind), high=_zero(kind)), grid)
+    return choose((between, steps), below, above, otherwise=exp.null() if kind.nullable else number(zero))
+
+
+def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
+    whole = _cut(column, base) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
+    if kind.grid is not None and kind.grid > 1:
+        inside = try_cast(snapped(exp.cast(whole, "DOUBLE"), kind.grid), "BIGINT")
+        return clamped(whole, _bound(kind.low, int), _bound(kind.high, int), inside)
+    return _between(whole, kind)
+
+
+def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
+    """An integer within its bounds, by LEAST and GREATEST: the engine is slower at CASE. NULL would become a bound."""
+    found = whole if kind.nullable else exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
+    if kind.low is not None:
+        found = exp.Anonymous(this="GREATEST", expressions=[found, number(int(kind.low))])
+    if kind.high is not None:
+        found = exp.Anonymous(this="LEAST", expressions=[found, number(int(kind.high))])
+    if kind.nullable and (kind.low is not None or kind.high is not None):
+        return choose((exp.Is(this=whole.copy(), expression=exp.null()), exp.null()), otherwise=found)
+    return found
+
+
+def _cut(column: exp.Column, base: str) -> exp.Expr:
+    """The nearest integer of 64 bits."""
+    rounded = exp.Round(this=column.copy()) if base in FLOATS else column
+    nan = [(exp.IsNan(this=column.copy()), exp.null())] if base in FLOATS else []
+    up = exp.GT(this=column.copy(), expression=number(0)), number(MOST)
+    down = exp.LT(this=column.copy(), expression=number(0)), number(-MOST)
+    return exp.Coalesce(this=try_cast(rounded, "BIGINT"), expressions=[choose(*nan, up, down, otherwise=exp.null())])
+
+
+def _moment(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
+    same = base == kind.type.upper()
+    clean = column if same else try_cast(column, kind.type.upper())
+    low = None if kind.low is None else constant(moment(kind.low, kind.type))
+    high = None if kind.high is None else constant(moment(kind.high, kind.type))
+    infinite = exp.Not(this=exp.Anonymous(this="ISFINITE", expressions=[clean.copy()]))
+    first, last = constant(_EARLIEST[kind.type]), constant(_LATEST[kind.type])
+    inside = clamped(clean, first, last, clean) if same else clean  # of a cast, the engine might compare what was cast
+    return clamped(clean, low, high, choose((infinite, exp.null()), otherwise=inside))
+
+
+def _bound(end: Fraction | None, to: type[int] | type[float]) -> exp.Expr | None:
+    return None if end is None else number(to(end))
+
+
+def _zero(kind: Kind) -> Fraction:
+    """0, or the bound that is nearest to it."""
+    nearest = max([Fraction(0)] if kind.low is None else [Fraction(0), kind.low])
+    return nearest if kind.high is None else min(nearest, kind.high)
+
+
+def _substitute(kind: Kind) -> Value:
+    """What stands for NULL in a column that is declared to have none: no stored value, and a public one."""
+    match kind.type:
+        case "text":
+            return ""
+        case "boolean":
+            return False
+        case _:
+            nearest = _zero(kind)
+    if kind.type in ("date", "timestamp"):
+        return moment(nearest, kind.type)
+    return int(nearest) if kind.type == "integer" else nearest

@@ -1,0 +1,98 @@
+"""What a ledger is, wherever it is kept: all it tells follows from where it stands and from its entries."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from noisette.exact.number import Number
+from noisette.ledger.entry import Entry, drafted
+from noisette.ledger.standing import ALL, Share, Standing
+from noisette.ledger.tight import tight
+from noisette.privacy import Guarantee, Promise
+
+__all__ = ["Ledger"]
+
+
+class Ledger(ABC):
+    """Where charges are written before anything is drawn."""
+
+    @property
+    def budget(self) -> Promise:
+        """What may be spent in all."""
+        return self._standing().accounts[ALL].budget
+
+    @property
+    def spent(self) -> Promise:
+        """What is spent."""
+        return self._standing().accounts[ALL].filter.spent
+
+    @property
+    def left(self) -> Promise:
+        """What is left."""
+        return self._standing().accounts[ALL].filter.left
+
+    @property
+    def shares(self) -> dict[str, Share]:
+        """The share of each analyst who has one: in all, spent, left."""
+        return self._standing(everyone=True).shares
+
+    @property
+    @abstractmethod
+    def entries(self) -> tuple[Entry, ...]:
+        """All charges so far, in order."""
+
+    def tight(self, delta: Number) -> float:
+        """The epsilon of all charges together at a delta, had they been settled in advance."""
+        return tight((entry.guarantee for entry in self.entries), delta)
+
+    def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
+        """Whether a charge would be accepted now, so many times."""
+        return self._standing(analyst).allows(guarantee, analyst, times)
+
+    def charge(
+        self,
+        question: str,
+        guarantee: Guarantee,
+        parts: Sequence[Mapping[str, Any]],
+        *,
+        analyst: str | None = None,
+        key: str | None = None,
+    ) -> Entry:
+        """Write a charge, or raise BudgetError and write nothing.
+
+        The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
+        repeated; with anything else it is an error. Who charges with a key hands out nothing but what was kept under
+        it: only then may the same charge be drawn for again.
+        """
+        return self._charged(drafted(question, guarantee, parts, analyst, key))
+
+    # What was drawn for a charge
+
+    @abstractmethod
+    def answer(self, key: str) -> bytes | None:
+        """The answer that was kept under a key, if there is one."""
+
+    @abstractmethod
+    def keep(self, key: str, answer: bytes) -> bytes:
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+
+    @abstractmethod
+    def advance(self, key: str, number: int, state: bytes) -> bool:
+        """Keep state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
+
+        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
+        """
+
+    @abstractmethod
+    def latest(self, key: str) -> tuple[int, bytes] | None:
+        """The last state of what was charged under a key, with its number; None before the first."""
+
+    # What each ledger has to say
+
+    @abstractmethod
+    def _charged(self, draft: Entry) -> Entry:
+        """The entry as it is written, with its number, or the one that its key was charged for."""
+
+    @abstractmethod
+    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        """Where the ledger stands, at least with the account of all, and those of an analyst or of everyone."""

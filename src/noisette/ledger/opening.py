@@ -1,0 +1,165 @@
+"""Open a ledger: a path is a SQLite file, a URL a PostgreSQL database. What is there goes on; nothing starts afresh."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.random import SYSTEM
+from noisette.ledger.advice import BUDGET, REBIND
+from noisette.ledger.book import Book
+from noisette.ledger.chain import START
+from noisette.ledger.entry import said
+from noisette.ledger.heads import Elsewhere, KnownError, elsewhere
+from noisette.ledger.standing import ALL, Standing, act_body, open_body
+from noisette.ledger.store import Store
+from noisette.ledger.writing import append, check_witness, locked, now, prepared, standing_of, verified
+from noisette.privacy import Promise
+
+__all__ = ["accept", "open_ledger", "rebind"]
+
+
+_NONE = "There is no ledger: name the file or the database that has one."
+_CHANGED = (
+    "The data changed since the ledger's first question: its path, columns, unit or neighbouring relation. "
+    f"If it is the same data, run: {REBIND}."
+)
+_NONE_YET = "There is no ledger yet: say how much may be spent in all, budget=Approx(2, '1e-6')."
+
+
+def store_of(where: str | Path, timeout: float) -> Store:
+    """The store for a path or a URL."""
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        from noisette.ledger.postgres import Postgres
+
+        return Postgres(where, timeout=timeout)
+    if isinstance(where, str | Path) and str(where) and "://" not in str(where):
+        from noisette.ledger.sqlite import SQLite
+
+        return SQLite(where, timeout=timeout)
+    raise InputError("A ledger is the path of a file or a URL that starts with postgresql://.")
+
+
+def open_ledger(
+    where: str | Path,
+    *,
+    budget: Promise | None = None,
+    shares: Mapping[str, Promise] | None = None,
+    data: Mapping[str, str] | None = None,
+    formerly: Mapping[str, str] | None = None,
+    elsewhere: Elsewhere | None = None,
+    start_over: str | None = None,
+    timeout: float = 30.0,
+    **hooks: Callable[..., Any],
+) -> Book:
+    """Open a ledger, or begin one where there is none.
+
+    `budget` what may be spent in all; a ledger that is there has its own, and another one is refused · `shares` of
+    analysts, for a new ledger · `data` fingerprints of what is asked about: with other data it is refused · `formerly`
+    the fingerprints that an earlier version made of the same data: an entry replaces them · `elsewhere` what is
+    remembered outside of the ledger's folder: it is held against the ledger, and where it knows of one that is gone, a
+    new one begins only with a reason to `start_over` · `timeout` seconds to wait while others write. Everything that is
+    there is verified first.
+
+    >>> import tempfile
+    >>> from noisette.privacy import Pure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = open_ledger(f"{folder}/visits.ledger", budget=Pure(1))
+    ...     entry = ledger.charge("a count", Pure("0.4"), [])
+    ...     ledger.close()
+    ...     again = open_ledger(f"{folder}/visits.ledger")
+    ...     print(again.left)
+    ...     again.close()
+    0.6-DP
+    """
+    store = store_of(where, timeout)
+    store.elsewhere = elsewhere
+    if budget is None and not store.there():
+        raise InputError(_NONE_YET)
+    try:
+        with store.transaction(write=True):
+            prepared(store)
+            if store.head(lock=True)[0] == START:
+                _begin(store, open_body(budget, shares, data, start_over) if budget else None)
+            elif start_over is not None:
+                raise InputError("There is a ledger, and it goes on: leave start_over out, or move the ledger away.")
+        with store.transaction(write=False):
+            verified(store)
+        with store.transaction(write=True):
+            _go_on(store, budget, data, formerly)
+    except BaseException:
+        store.close()
+        raise
+    return Book(store, **hooks)
+
+
+def _begin(store: Store, body: dict[str, Any] | None) -> None:
+    away = store.elsewhere or Elsewhere(None)
+    if body is None or "start_over" not in body:
+        if body is not None and away.known():
+            raise KnownError
+        check_witness(store, START)
+    if body is None:
+        raise InputError(_NONE_YET)
+    store.remember(START)
+    away.begin()
+    draft = {**body, "dataset": f"{SYSTEM.bits(128):032x}", "place": store.place}
+    append(store, START, Standing(), draft, now())
+
+
+def _go_on(
+    store: Store, budget: Promise | None, data: Mapping[str, str] | None, formerly: Mapping[str, str] | None
+) -> None:
+    head, standing = locked(store)
+    if budget is not None and said(budget) != said(standing.accounts[ALL].budget):
+        raise InputError(f"The ledger has another budget: name that one, or let its owner change it ({BUDGET}).")
+    if data is None or dict(data) == standing.data:
+        return
+    if standing.data is None:
+        why = "opened for the first time"
+    elif formerly is not None and dict(formerly) == standing.data:
+        why = "the same data, described by another rule"
+    else:
+        raise PrivacyError(_CHANGED)
+    append(store, head, standing, act_body("data", why, data=dict(data)), now())
+
+
+def accept(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
+    """As the owner, go on with a ledger that was copied, moved or restored; the act becomes an entry.
+
+    What a backup does not know is spent all the same: charge for it afterwards. Of two copies only one may go on.
+    """
+    store = store_of(where, timeout)
+    store.elsewhere = elsewhere(where)
+    _owner(store, lambda: act_body("accept", why, place=store.place))
+
+
+def rebind(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
+    """As the owner, let the next opening say which data the ledger is about; the act becomes an entry.
+
+    For data that moved or got another column. What was spent stays spent.
+    """
+    store = store_of(where, timeout)
+    store.elsewhere = elsewhere(where)
+    _owner(store, lambda: act_body("data", why, data=None))
+
+
+def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
+    if not store.there():
+        raise InputError(_NONE)
+    try:
+        with store.transaction(write=True):
+            prepared(store)
+            head, about = store.head(lock=True)
+            if head == START:
+                raise InputError(_NONE)
+            verified(store)
+            act = body()
+            if act["act"] == "accept":
+                store.remember(head)
+                if store.elsewhere is not None:
+                    store.elsewhere.go_on(head)
+            check_witness(store, head)
+            append(store, head, standing_of(store, about, everyone=True), act, now())
+    finally:
+        store.close()

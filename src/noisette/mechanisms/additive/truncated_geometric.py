@@ -1,0 +1,105 @@
+"""The truncated geometric mechanism: geometric noise, with whatever falls outside a public range put at its ends.
+
+P(0|x) = a^x/(1+a), P(n|x) = a^(n-x)/(1+a) at the ends, (1-a)/(1+a) a^|y-x| between, for the range 0 .. n.
+Clamping is post-processing of the geometric mechanism, so it is (d/scale)-DP as well, and no less.
+Clamped counts are biased: for sums of many cells release them unclamped.   [Ghosh-Roughgarden-Sundararajan 2009]
+
+When: a single count must lie in its range, for a form or a table that allows no -3; not for cells to be added up.
+Textbook: Cormode, the truncated geometric mechanism (erratum E8).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from noisette.errors import InputError
+from noisette.exact.number import Number, whole
+from noisette.exact.random import SYSTEM, Random
+from noisette.laws import DiscreteLaplace
+from noisette.laws.law import half_width
+from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.geometric import Geometric
+from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_sensitivity
+from noisette.privacy import Promise
+
+__all__ = ["TruncatedGeometric"]
+
+
+@dataclass(frozen=True)
+class TruncatedGeometric:
+    """Geometric noise on a count that is publicly known to lie in low .. high.
+
+    >>> m = TruncatedGeometric(1, low=0, high=10)
+    >>> round(float(m.pmf(0, 3)), 6), round(float(m.pmf(10, 3)), 6), 0 <= m(3) <= 10
+    (0.036397, 0.000667, True)
+    """
+
+    scale: Fraction
+    low: int
+    high: int
+    norm: ClassVar[float] = 1
+
+    def __init__(self, scale: Number, *, low: int = 0, high: int) -> None:
+        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
+        object.__setattr__(self, "low", whole(low, "low", least=-(2**62)))
+        object.__setattr__(self, "high", whole(high, "high", least=-(2**62)))
+        if not self.low < self.high <= 2**62:
+            raise InputError("low must be below high, and both within 2^62: give the public range of the count.")
+
+    @classmethod
+    def calibrated(
+        cls, guarantee: Promise, sensitivity: Distance = 1, *, low: int = 0, high: int
+    ) -> "TruncatedGeometric":
+        """Return the least noise that keeps the guarantee."""
+        agreed(guarantee, sensitivity)
+        return cls(read_sensitivity(sensitivity, cls.norm) / pure_epsilon(guarantee), low=low, high=high)
+
+    @property
+    def _untruncated(self) -> Geometric:
+        return Geometric(self.scale)
+
+    def __call__(self, x: Any, rng: Random = SYSTEM) -> Any:
+        """Release a private version; an answer outside the range is first put at its end."""
+        inside = np.clip(integer_answer(x), self.low, self.high)
+        y = np.clip(self._untruncated(inside, rng), self.low, self.high)
+        return y if np.ndim(x) else int(y)
+
+    def guarantee(self, distance: Distance = 1) -> Promise:
+        """Return Pure(distance / scale): the end points see the full loss, so nothing is gained by truncation."""
+        return self._untruncated.guarantee(distance)
+
+    def pmf(self, y: Any, x: Any) -> Any:
+        """P(x is released as y), by the closed form."""
+        x, y = np.clip(x, self.low, self.high), np.asarray(y)
+        law = self._untruncated.law
+        at_end = np.where(y == self.low, law.cdf(self.low - x), law.cdf(x - self.high))
+        inside = np.where((y == self.low) | (y == self.high), at_end, law.pmf(y - x))
+        return np.where((y < self.low) | (y > self.high), 0.0, inside)[()]
+
+    def variance(self) -> float:
+        """Mean squared error at worst over x, the middle of the range (over 2^20 values: that without truncation)."""
+        if self.high - self.low > 2**20:
+            return self._untruncated.variance()
+        y = np.arange(self.low, self.high + 1)
+        middle = (self.low + self.high) // 2
+        return float(max(np.sum(self.pmf(y, x) * (y - x) ** 2) for x in (self.low, middle)))
+
+    def interval(self, level: float = 0.95) -> float:
+        """Return a t with P(|error| <= t) >= level for every x: clamping only brings the release nearer."""
+        return float(min(half_width(self._untruncated.law, level), self.high - self.low))
+
+    def pairs(self) -> Sequence[tuple[int, int, int]]:
+        """Neighbours at an end and within."""
+        return [(self.low, self.low + 1, 1), (self.high, self.high - 1, 1)]
+
+    def support(self, x: int) -> Any:
+        """The whole range (or the part that noise reaches)."""
+        reach = half_width(self._untruncated.law, 1 - 1e-14)
+        inner = np.arange(max(self.low, x - reach), min(self.high, x + reach) + 1)
+        return np.unique(np.concatenate([inner, [self.low, self.high]]))
+
+
+examples = [TruncatedGeometric(1, high=10), TruncatedGeometric("5/2", low=-3, high=4), TruncatedGeometric(10, high=1)]

@@ -1,0 +1,1 @@
+"""Quantiles of numbers, with and without public bounds."""

@@ -1,0 +1,1 @@
+"""Selection: one or several of many candidates, by their scores."""

@@ -1,0 +1,168 @@
+"""The exponential mechanism over huge domains in which almost all scores are 0, in time of the others.
+
+Candidate i of 0 .. N-1 is released with probability proportional to e^(q_i/scale), where q_i = 0 for all that are not
+listed: these are one candidate of weight N - m, m as many as are listed, and one of them is drawn evenly if it wins. It
+does not matter whether a candidate with score 0 is listed. If a person moves the scores within a range r,
+
+    epsilon = r / scale,   rho = epsilon^2/8 of zCDP,
+
+and no smaller epsilon holds; see `Exponential`, whose law it is.   [McSherry-Talwar 2007; Cesar-Rogers 2021]
+With probability at least 1 - e^-t the released score is above max q - scale (ln N + t): 2^64 candidates cost 44 scales.
+How long a release takes depends on how many candidates are listed.
+
+When: one of so many candidates shall be told that they cannot be gone through, with a pure epsilon or zCDP. Where a
+delta is at hand, `Choosing`, `Keep` and `Threshold` err by less.
+Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9), on domains of any size.
+
+Vocabulary: `size` N as a number of candidates · `others` the candidates that are not listed · see `Exponential`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisette.errors import InputError
+from noisette.exact import choice
+from noisette.exact.number import Number, whole
+from noisette.exact.random import SYSTEM, Random
+from noisette.exact.samplers import Bounds, odds_real
+from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
+from noisette.privacy import Promise
+
+__all__ = ["SparseExponential"]
+
+_LARGEST = 1 << 960
+_ENUMERATED = 4096
+_BEHIND = 12  # scales: what is so far behind hardly moves the others
+
+
+@dataclass(frozen=True)
+class SparseExponential:
+    """One of the candidates 0 .. candidates-1, given the whole scores of those whose score is not 0.
+
+    >>> from noisette import Pure
+    >>> m = SparseExponential.calibrated(Pure(1), candidates=2**64)
+    >>> m.scale, m.guarantee(1), m.interval(0.95)
+    (Fraction(2, 1), Pure('1'), 94.0)
+    >>> m({2**63: 200, 17: 90}), round(m.chance(2**63, {2**63: 100, 17: 90}), 4)
+    (9223372036854775808, 0.9898)
+    """
+
+    scale: Fraction
+    candidates: int
+    monotone: bool
+
+    def __init__(self, scale: Number, *, candidates: int, monotone: bool = False) -> None:
+        object.__setattr__(self, "candidates", whole(candidates, "candidates", least=2))
+        if self.candidates > _LARGEST:
+            raise InputError("candidates must be at most 2^960: choose among fewer.")
+        object.__setattr__(self, "scale", Exponential(scale, candidates=2, monotone=monotone).scale)
+        object.__setattr__(self, "monotone", monotone)
+
+    @classmethod
+    def calibrated(
+        cls, guarantee: Promise, sensitivity: Distance = 1, *, candidates: int, monotone: bool = False
+    ) -> Self:
+        """Return the least scale that keeps the guarantee, for scores that move by at most the sensitivity each.
+
+        Under replace scores move in both directions, whatever `monotone` says of added and removed records.
+        """
+        plain = Exponential.calibrated(guarantee, sensitivity, candidates=2, monotone=monotone)
+        return cls(plain.scale, candidates=candidates, monotone=monotone)
+
+    @property
+    def _plain(self) -> Exponential:
+        """The best candidate against all others, as if these were one."""
+        return Exponential(self.scale, candidates=2, monotone=self.monotone, measure=(1, self.candidates - 1))
+
+    def guarantee(self, distance: Distance = 1) -> Promise:
+        """Return Pure(range / scale) for scores that move by at most `distance` each, with the rho of that range."""
+        return self._plain.guarantee(distance)
+
+    def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
+        """Release a candidate."""
+        listed = read_listed(scores, self.candidates)
+        others, q = self._grouped(listed)
+        y = self._exponents(others, q)
+        best = int(np.argmin(y))
+
+        def size(i: int) -> int:
+            return 1 if i < len(listed) else others
+
+        def weight(i: int) -> Bounds:
+            return odds_real((int(q[i]) - int(q[best])) / self.scale, Fraction(size(i), size(best)))
+
+        chosen = choice.choose(y - y[best], weight, rng)
+        return int(listed.candidates[chosen]) if chosen < len(listed) else listed.unlisted(rng.below(others))
+
+    def _grouped(self, listed: Listed) -> tuple[int, NDArray[np.int64]]:
+        """How many are not listed, and the scores with theirs at the end, if there are any."""
+        others = self.candidates - len(listed)
+        return others, np.append(listed.scores, 0) if others else listed.scores
+
+    def _exponents(self, others: int, q: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The y, but for a constant, for which a candidate, or all others together, have a weight of e^-y."""
+        y = (q.max() - q) * float(1 / self.scale)
+        if others:
+            y[-1] -= math.log(others)
+        return np.asarray(y)
+
+    # What it releases, and what to expect
+
+    def chance(self, candidate: int, scores: Any) -> float:
+        """Return the probability that a candidate is released, in any domain."""
+        return self._chances(read_listed(scores, self.candidates), [candidate])[candidate]
+
+    def law(self, x: Any) -> dict[int, float]:
+        """Return the probabilities of all candidates, if they are not too many."""
+        if self.candidates > _ENUMERATED:
+            raise InputError(f"Laws are computed for at most {_ENUMERATED:,} candidates: ask for the chance of one.")
+        return self._chances(read_listed(x, self.candidates), range(self.candidates))
+
+    def _chances(self, listed: Listed, wanted: Sequence[int]) -> dict[int, float]:
+        others, q = self._grouped(listed)
+        y = self._exponents(others, q)
+        weights = np.exp(y.min() - y)
+        shares = weights / math.fsum(weights)
+        known = dict(zip(listed.candidates.tolist(), shares.tolist(), strict=False))
+        return {i: known.get(i, float(shares[-1]) / max(others, 1)) for i in wanted}
+
+    def error(self, y: int, x: Any) -> float:
+        """Return by how much the score of a candidate is below the best."""
+        listed = read_listed(x, self.candidates)
+        return float(self._grouped(listed)[1].max() - listed.of(y))
+
+    def interval(self, level: float = 0.95) -> float:
+        """Return the smallest whole t for which the score is within t of the best with that probability, at worst."""
+        return self._plain.interval(level)
+
+    # For audits
+
+    def pairs(self) -> Sequence[tuple[dict[int, int], dict[int, int], int]]:
+        """One candidate is far ahead and falls back (unless scores are monotone), another one gains."""
+        even = math.ceil(self.scale * Fraction(1 + math.log(self.candidates)))
+        ahead, less = even + math.ceil(_BEHIND * self.scale), even - math.ceil(self.scale)
+        return [
+            *(({0: ahead}, {0: ahead if self.monotone else ahead - d, 1: d}, d) for d in (1, 2)),
+            ({0: even, 1: less}, {0: even + 1, 1: less}, 1),
+        ]
+
+    @property
+    def tightness(self) -> float:
+        """No smaller epsilon holds; the pairs fall short of it by e^-12 or so."""
+        return 0.999
+
+
+examples = [
+    SparseExponential(2, candidates=4),
+    SparseExponential("1/3", candidates=3, monotone=True),
+    SparseExponential(40, candidates=300),
+    SparseExponential("5/2", candidates=2),
+]

@@ -1,0 +1,1 @@
+"""Places on a plane: who is nearest, and how far."""

@@ -1,0 +1,1 @@
+"""Stability: exact values that few changes of the table would alter."""

@@ -1,0 +1,172 @@
+"""Tables as analysts see them: the owner's rules joined with how the tables are stored. No row is read for it."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from noisette.engines.duckdb.stored import INTEGERS
+from noisette.errors import InputError
+from noisette.policy.checks import closest, inside, wrong
+from noisette.policy.rules import ColumnRules, TableRules
+from noisette.query.kind import LARGEST, Kind, Type, Value
+from noisette.query.operations import declared as settled
+from noisette.query.schema import Column, Table
+from noisette.query.types import ENGINE
+
+__all__ = ["declared_only", "described", "type_of"]
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_TYPES: dict[str, Type] = {
+    **dict.fromkeys(["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"], "integer"),
+    **dict.fromkeys(["UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"], "integer"),
+    **dict.fromkeys(["FLOAT", "DOUBLE", "DECIMAL"], "real"),
+    **dict.fromkeys(["VARCHAR", "ENUM", "UUID"], "text"),
+    **dict.fromkeys(["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"], "timestamp"),
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+}
+
+_CURES = {
+    "TIMESTAMP_MILLIS": "store it in microseconds, since some milliseconds cannot be read",
+    "DECIMAL_BYTE_ARRAY": "store it as a number, since some bytes cannot be read as one",
+    "GENERATED": "store its values in a column of their own, since it is computed as it is read",
+}
+_OTHER = "take it out"
+
+
+def type_of(stored: str) -> Type | None:
+    """The type of a stored column; None for what cannot be asked, such as lists and blobs.
+
+    >>> type_of("DECIMAL(10,2)"), type_of("DECIMAL(10,2)[]"), type_of("BLOB")
+    ('real', None, None)
+    """
+    return None if stored.endswith("]") else _TYPES.get(stored.partition("(")[0].upper())
+
+
+def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
+    """A table as analysts see it."""
+    place = inside("tables", name)
+    for column in rules.columns:
+        _there(column, stored, inside(inside(place, "columns"), column))
+    if rules.unit is not None:
+        _there(rules.unit, stored, inside(place, "unit"))
+    columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns")) for c, kept in stored.items()]
+    known = tuple(c for c in columns if c is not None)
+    unit = None if rules.unit is None else _unit_type(stored[rules.unit])
+    return Table(name, known, rules.unit, rules.limits, rules.public, private_rows=rules.private_rows, unit_type=unit)
+
+
+def _unit_type(stored: str) -> str:
+    """How a unit is stored, as far as it matters to equality: integers of any width are equal as they are.
+
+    >>> _unit_type("INTEGER") == _unit_type("BIGINT"), _unit_type("ENUM('a')"), _unit_type("DECIMAL(10,2)")
+    (True, 'VARCHAR', 'DECIMAL(10,2)')
+    """
+    base = stored.upper().partition("(")[0]
+    return "INTEGER" if base in INTEGERS else "VARCHAR" if base == "ENUM" else stored.upper()
+
+
+def _there(column: str, stored: Mapping[str, str], place: str) -> None:
+    if column not in stored:
+        raise wrong(place, f"names a column that the data does not have: {closest(column, stored)}")
+    if type_of(stored[column]) is None:
+        kept = stored[column].partition("(")[0]
+        raise wrong(place, f"names a column stored as {kept}, which no question can use: {_CURES.get(kept, _OTHER)}.")
+
+
+def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> Column | None:
+    rules, found, place = given or ColumnRules(), type_of(stored), inside(columns, name)
+    if found is None:
+        return None
+    declared = rules.type or found
+    if declared != found and not {declared, found} <= {"integer", "real"}:
+        raise wrong(inside(place, "type"), f"says {declared}, but the column is stored as {found}.")
+    return Column(name, _kind(declared, rules, place), rules.private_bounds, rules.private_keys)
+
+
+def _kind(declared: Type, rules: ColumnRules, place: str) -> Kind:
+    kind = Kind(declared, nullable=rules.nullable, grid=_grid(declared, rules.grid, inside(place, "grid")))
+    if rules.bounds is not None:
+        low, high = (_exact(declared, bound, inside(place, "bounds")) for bound in rules.bounds)
+        kind = replace(kind, low=low, high=high)
+    if rules.keys is not None:
+        kind = replace(kind, keys=_fitting(declared, rules.keys, inside(place, "keys")))
+    _fits(kind, place)
+    return kind
+
+
+def _grid(declared: Type, grid: Fraction | None, place: str) -> Fraction | None:
+    if grid is not None and declared not in ("integer", "real"):
+        raise wrong(place, "is for numbers only: leave it out.")
+    if declared != "integer":
+        return grid
+    if grid is not None and grid.denominator != 1:
+        raise wrong(place, "must be a whole number, since the column holds integers.")
+    return grid or Fraction(1)
+
+
+def _fits(kind: Kind, place: str) -> None:
+    """Refuse what could not be kept: numbers too large for their grid, keys beyond the bounds."""
+    if kind.bounded and (kind.magnitude or 0) / (kind.grid or 1) > LARGEST:
+        raise wrong(
+            inside(place, "bounds"), "must stay within 2^52 steps of its grid: narrow the one or widen the other."
+        )
+    try:
+        settled(kind)
+    except InputError as fault:
+        raise wrong(place, f"cannot be kept: {str(fault)[:1].lower()}{str(fault)[1:]}") from None
+    numbers = [Fraction(key) for key in kind.keys or () if kind.number and isinstance(key, int)]
+    if kind.low is not None and kind.high is not None and any(not kind.low <= key <= kind.high for key in numbers):
+        raise wrong(inside(place, "keys"), "must lie within the bounds, since values beyond them are clamped.")
+
+
+def _exact(declared: Type, bound: Value, place: str) -> Fraction:
+    """A bound as a number: itself, or days or microseconds since 1970."""
+    match declared, bound:
+        case "integer", Fraction(denominator=1):
+            return bound
+        case "integer", Fraction():
+            raise wrong(place, "must be whole numbers, since the column holds integers.")
+        case "real", Fraction():
+            return bound
+        case "timestamp", datetime.datetime():
+            return Fraction((bound - _EPOCH) // datetime.timedelta(microseconds=1))
+        case "date", datetime.datetime():
+            raise wrong(place, "must be dates without a time, since the column holds dates.")
+        case "timestamp" | "date", datetime.date():
+            days = (bound - _EPOCH.date()).days
+            return Fraction(days if declared == "date" else days * 86_400_000_000)
+        case (("text" | "boolean"), _):
+            raise wrong(place, f"are for numbers and dates, but the column holds {declared}: leave them out.")
+        case _:
+            raise wrong(place, f"must be of the column's type, {declared}.")
+
+
+def _fitting(declared: Type, keys: tuple[Value, ...], place: str) -> tuple[Value, ...]:
+    sorts: dict[Type, type] = {
+        "integer": int,
+        "real": int,
+        "text": str,
+        "boolean": bool,
+        "date": datetime.date,
+        "timestamp": datetime.datetime,
+    }
+    if not all(type(key) is sorts[declared] for key in keys):
+        raise wrong(place, f"must be of the column's type, {declared}.")
+    return keys
+
+
+def declared_only(tables: Mapping[str, TableRules]) -> dict[str, Table]:
+    """The tables with the types that are declared alone: what is needed to read text, such as CSV."""
+    typed = {name: _typed(rules) for name, rules in tables.items()}
+    return {
+        name: described(name, rules, {c: ENGINE[part.type] for c, part in rules.columns.items() if part.type})
+        for name, rules in typed.items()
+        if rules.columns
+    }
+
+
+def _typed(rules: TableRules) -> TableRules:
+    columns = {name: part for name, part in rules.columns.items() if part.type}
+    return replace(rules, columns=columns, unit=rules.unit if rules.unit in columns else None)

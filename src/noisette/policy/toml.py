@@ -1,0 +1,125 @@
+"""A policy as a TOML file with comments, to be read and edited by people."""
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+
+from noisette.policy.rules import ColumnRules, TableRules
+from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
+
+__all__ = ["as_toml"]
+
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def as_toml(budget: Promise, neighbours: Neighbours, tables: Mapping[str, TableRules]) -> str:
+    """The file's text.
+
+    >>> from noisette.query.schema import Limits
+    >>> print(as_toml(Pure("0.5"), Neighbours.ADD_REMOVE, {"visits": TableRules("patient_id", Limits(rows=10))}))
+    # What may be told about these tables, and about whom. Every key is explained in docs/policy.md.
+    <BLANKLINE>
+    [budget]  # what all answers together may cost
+    epsilon = "0.5"
+    neighbours = "add/remove"  # one unit's rows are there or not; "replace": they are others
+    <BLANKLINE>
+    [tables.visits]
+    unit = "patient_id"  # whose data a row is: each one of these is protected
+    rows = 10  # of one unit, in all
+    <BLANKLINE>
+    """
+    lines = ["# What may be told about these tables, and about whom. Every key is explained in docs/policy.md.", ""]
+    lines += ["[budget]  # what all answers together may cost", *_budget(budget)]
+    lines += [_line("neighbours", str(neighbours), 'one unit\'s rows are there or not; "replace": they are others')]
+    for name, rules in tables.items():
+        lines += ["", *_table(f"tables.{_key(name)}", rules)]
+    return "\n".join(lines) + "\n"
+
+
+def _budget(budget: Promise) -> list[str]:
+    match budget:
+        case Pure(eps):
+            return [_line("epsilon", _written(eps))]
+        case Approx(eps, delta):
+            return [_line("epsilon", _written(eps)), _line("delta", _written(delta), "far below one in all units")]
+        case ZCDP(rho):
+            return [_line("rho", _written(rho), "zero-concentrated differential privacy")]
+
+
+def _table(place: str, rules: TableRules) -> Iterator[str]:
+    yield f"[{place}]"
+    if rules.public:
+        yield _line("public", True, "it protects nobody")
+    if rules.unit is not None:
+        yield _line("unit", rules.unit, "whose data a row is: each one of these is protected")
+    limits = rules.limits
+    for name, number, why in (
+        ("rows", "private" if rules.private_rows else limits.rows, "of one unit, in all"),
+        ("groups", limits.groups, "of a question that one unit may appear in"),
+        ("rows_per_group", limits.rows_per_group, "of one unit in each of them"),
+    ):
+        if number is not None:
+            yield _line(name, number, why)
+    for name, column in rules.columns.items():
+        yield from ["", f"[{place}.columns.{_key(name)}]", *_column(column)]
+
+
+def _column(rules: ColumnRules) -> Iterator[str]:
+    if rules.type is not None:
+        yield _line("type", rules.type)
+    if rules.bounds is not None or rules.private_bounds:
+        yield _line("bounds", rules.bounds or "private", "values beyond them are clamped")
+    if rules.grid is not None:
+        yield _line("grid", rules.grid, "values are rounded to multiples of it")
+    if rules.keys is not None or rules.private_keys:
+        yield _line("keys", rules.keys or "private", "all values there can be; others are left out")
+    if not rules.nullable:
+        yield _line("nullable", False, "there is no NULL")
+
+
+def _line(name: str, value: object, why: str = "") -> str:
+    return f"{name} = {_value(value)}" + (f"  # {why}" if why else "")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case Fraction():
+            return str(value) if value.denominator == 1 and abs(value) < 2**63 else _text(_written(value))
+        case datetime.date():
+            return value.isoformat()
+        case tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case _:
+            return _text(str(value))
+
+
+def _text(text: str) -> str:
+    r"""A TOML string.
+
+    >>> print(_text('a "b" \x07'))
+    "a \"b\" \u0007"
+    """
+    return (
+        '"'
+        + "".join(_ESCAPED.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
+        + '"'
+    )
+
+
+def _written(number: Fraction) -> str:
+    """A number as people write it, if that is exact: 0.5, 1e-06, 1/3.
+
+    >>> _written(Fraction(1, 2)), _written(Fraction(1, 10**6)), _written(Fraction(1, 3))
+    ('0.5', '1e-06', '1/3')
+    """
+    short = f"{float(number):g}" if abs(number) < 10**15 else str(number)
+    return short if Fraction(short) == number else str(number)

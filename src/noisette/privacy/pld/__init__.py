@@ -1,0 +1,1 @@
+"""Privacy-loss distributions: the pairs of laws behind mechanisms, and their exact composition."""

@@ -1,1 +1,0 @@
-"""Engines that compute exact measures of described tables."""

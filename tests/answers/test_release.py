@@ -1,0 +1,213 @@
+"""Releases: tables with error bars, for people, for programs and for lawyers."""
+
+import datetime
+import json
+from fractions import Fraction
+
+import numpy as np
+import pyarrow
+import pytest
+
+import noisette as nz
+from noisette.answers import Column, Release, figures, record
+from noisette.errors import InputError
+from noisette.privacy import ZCDP, Approx, Neighbours, Pure
+
+
+def release(*columns, guarantee=None, **more):
+    given = Pure(1, neighbours=Neighbours.ADD_REMOVE) if guarantee is None else guarantee
+    return Release(columns, 0.95, given, "patient_id", Approx(1, "1e-6"), Approx(1, "1e-8"), **more)
+
+
+def number(name, values, half):
+    array = np.asarray(values, dtype=float)
+    return Column(name, pyarrow.array(values), array - half, array + half)
+
+
+WARDS = Column("ward", pyarrow.array(["north", "<b>", None]))
+COUNTS = number("n", [1968, -5, 12], 3)
+MEANS = number("mean", [58.041, 7.5, float("nan")], 0.16)
+
+
+def test_numbers_stand_below_each_other():
+    lines = repr(release(WARDS, COUNTS, MEANS, caveats=("Rows are left out.",))).splitlines()
+    assert lines == [
+        "ward           n  mean",
+        "north  1,968 ± 3    58.04 ± 0.16",
+        "<b>       -5 ± 3     7.50 ± 0.16",
+        "NULL      12 ± 3  unknown",
+        "ε = 1 · 95% error bars · left: ε = 1",
+        "Rows are left out.",
+    ]
+
+
+# Ends of error bars within what declarations allow
+
+
+def test_ends_move_and_numbers_stay():
+    moved = COUNTS.within((0.0, 10.0))
+    assert (moved.low.tolist(), moved.high.tolist()) == ([10.0, 0.0, 9.0], [10.0, 0.0, 10.0])
+    assert moved.values.equals(COUNTS.values)
+    assert moved.half.tolist() == [3.0, 3.0, 3.0]
+    assert [part.tolist() for part in moved.unmoved] == [COUNTS.low.tolist(), COUNTS.high.tolist()]
+    assert repr(release(WARDS, moved)).splitlines()[:4] == repr(release(WARDS, COUNTS)).splitlines()[:4]
+
+
+def test_moved_columns_are_sorted_with_their_bars():
+    moved = COUNTS.within((0.0, 10.0)).take(np.array([2, 0]))
+    assert moved.values.to_pylist() == [12, 1968]
+    assert (moved.low.tolist(), moved.high.tolist(), moved.half.tolist()) == ([9.0, 10.0], [10.0, 10.0], [3.0, 3.0])
+    assert [part.tolist() for part in moved.unmoved] == [[9.0, 1965.0], [15.0, 1971.0]]
+
+
+def test_a_bar_without_end_shows_the_one_that_declarations_leave():
+    endless = Column("a", pyarrow.array([40.0]), np.array([-np.inf]), np.array([np.inf])).within((0.0, 100.0))
+    assert "40 ± 60" in repr(release(endless))
+
+
+def test_the_record_keeps_the_bars_as_they_were_drawn():
+    record = json.loads(release(WARDS, COUNTS.within((0.0, 10.0)), caveats=("Rows are left out.",)).to_json())
+    assert record["rows"][0] == {"ward": "north", "n": 1968, "n_low": 10.0, "n_high": 10.0}
+    assert record["unclipped"] == {"n": {"low": [1965.0, -8.0, 9.0], "high": [1971.0, -2.0, 15.0]}}
+    assert record["caveats"] == ["Rows are left out."]
+    assert json.loads(release(WARDS, COUNTS.within((-9.0, 2000.0))).to_json())["unclipped"] == {}
+
+
+# Warnings
+
+
+def warned(values, half, span, guarantee=None):
+    return list(release(number("n", values, half).within(span), guarantee=guarantee).warnings)
+
+
+def test_bars_that_say_nothing_are_pointed_out():
+    everything = (
+        "n: the error bar is no narrower than all that is possible, 0 to 20; for ± 2 spend about 240 times as much."
+    )
+    assert warned([89], 479, (0.0, 20.0)) == [everything]
+    assert warned([10], 9.9, (0.0, 20.0)) == []
+    assert warned([10], 10, (0.0, 20.0)) == [everything.replace("240", "5")]
+    squared = warned([89], 479, (0.0, 20.0), ZCDP("0.1"))
+    assert squared == [everything.replace("about 240", "more than 10,000")]
+    assert warned([0.5], 1, (0.0, 1.0))[0].endswith("0 to 1; for ± 0.1 spend about 10 times as much.")
+
+
+def test_bars_that_exceed_their_number_are_pointed_out():
+    beyond = "n: the error bar exceeds the number itself; for a fifth of it spend about 20 times as much."
+    assert warned([24], 96, (0.0, np.inf)) == [beyond]
+    assert warned([-24], 96, (-np.inf, np.inf)) == [beyond]
+    assert warned([97], 96, (0.0, np.inf)) == []
+    assert warned([1], 4, (-10.0, 10.0)) == []  # a mean about 0 may well be smaller than its bar
+    assert warned([0], 4, (0.0, np.inf))[0].endswith("spend more than 10,000 times as much.")
+    said = release(WARDS, number("n", [24, 500, 24], 96)).warnings[0]
+    assert said.startswith("n: in 2 of 3 rows the error bar exceeds the number itself;")
+    assert said.endswith(", or ask for larger groups.")
+
+
+def test_warnings_stand_below_the_table_and_in_the_record():
+    made = release(number("n", [3], 9), caveats=("Rows are left out.",))
+    assert repr(made).splitlines()[-2:] == [made.warnings[0], "Rows are left out."]
+    assert all(note in made._repr_html_() for note in made.notes)
+    assert json.loads(made.to_json())["warnings"] == list(made.warnings)
+
+
+def test_keys_stay_on_one_line():
+    odd = Column("key", pyarrow.array(["a\nb", "x" * 99]))
+    assert repr(release(odd)).splitlines()[1:3] == ["a·b", "x" * 39 + "…"]
+    dated = Column("day", pyarrow.array([datetime.date(2024, 1, 2)]))
+    assert "2024-01-02" in repr(release(dated))
+
+
+def test_many_rows_are_cut():
+    shown = repr(release(number("n", list(range(100)), 1)))
+    assert "... and 60 more rows" in shown
+    assert len(shown.splitlines()) == 44  # the last line says that 0 ± 1 says little
+
+
+def test_in_a_notebook():
+    html = release(WARDS, COUNTS)._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+    assert '<td style="text-align:right">1,968 <span style="color:#888">± 3</span></td>' in html
+
+
+def test_as_tables():
+    made = release(WARDS, COUNTS)
+    assert made.to_arrow().column_names == ["ward", "n", "n_low", "n_high"]
+    assert made.rows()[1] == {"ward": "<b>", "n": -5, "n_low": -8.0, "n_high": -2.0}
+    assert pyarrow.table(made).num_rows == len(made) == 3
+    with pytest.raises(InputError, match="The answer has no column x: it has ward, n"):
+        made["x"]
+
+
+@pytest.mark.parametrize(("method", "library"), [("to_pandas", "pandas"), ("to_polars", "polars")])
+def test_as_frames(method, library):
+    pytest.importorskip(library)
+    assert list(getattr(release(WARDS, COUNTS), method)().columns) == ["ward", "n", "n_low", "n_high"]
+
+
+# The statement
+
+
+def test_the_statement_says_what_a_lawyer_asks():
+    said = release(COUNTS, caveats=("At most 8 rows count.", "± covers the noise only.")).statement
+    for part in (
+        "all data of any one patient_id had been left out",
+        "for every patient_id and against anyone",
+        "ε = 1 under the relation add/remove",
+        "2.72 times as likely",
+        "ε = 1 of the owner's budget",
+        "Not promised",
+        "holds the number without noise with a probability of 95%",
+        "At most 8 rows count. ± covers the noise only.",
+    ):
+        assert part in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "part"),
+    [
+        (Approx(1, "1e-9", neighbours=Neighbours.ADD_REMOVE), "but for a probability of 1e-9"),
+        (ZCDP("0.1", neighbours=Neighbours.REPLACE), "replaced by other data"),
+        (Approx(1, "1e-9") + ZCDP("0.1"), "but for a probability of 1e-6"),
+        (Pure(1000), "e^1,000 times"),
+    ],
+)
+def test_statements_of_other_guarantees(guarantee, part):
+    assert part in release(COUNTS, guarantee=guarantee).statement
+
+
+# The record
+
+
+def test_the_record_is_complete_and_plain_json():
+    record = json.loads(release(WARDS, MEANS, record={"question": "q", "mechanisms": []}).to_json())
+    assert {"version", "question", "mechanisms", "guarantee", "neighbours", "unit", "level", "secure", "rows"} <= set(
+        record
+    )
+    assert (record["version"], record["secure"], record["unit"]) == (nz.__version__, True, "patient_id")
+    assert record["guarantee"] == {"kind": "Pure", "epsilon": "1"}
+    assert record["rows"][2]["mean"] is None
+
+
+def test_guarantees_are_recorded_exactly():
+    exact = Approx(Fraction(1, 3), Fraction(1, 7 * 10**9))
+    found = json.loads(release(COUNTS, guarantee=exact).to_json())["guarantee"]
+    assert found == {"kind": "Approx", "epsilon": "1/3", "delta": "1/7000000000"}
+
+
+def test_the_chart(tmp_path):
+    pytest.importorskip("matplotlib")
+    figure = release(WARDS, COUNTS).plot(str(tmp_path / "n.png"))
+    assert (tmp_path / "n.png").stat().st_size > 1000
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["north", "<b>", "NULL"]
+
+
+def test_a_profile_is_stated_at_a_delta_that_it_has():
+    profile = Approx(1, "1e-3") + ZCDP("0.1")
+    delta, epsilon = figures.at_some_delta(profile)
+    assert (delta, epsilon) == ("0.01", profile.epsilon_at("0.01"))
+    assert figures.promise(profile).endswith("at δ = 0.01")
+    assert record.stated(profile)["at"] == {"0.01": epsilon}
+    assert figures.at_some_delta(Approx(1, "0.9999999") + ZCDP("0.1")) == ("1", 0.0)
