@@ -69,13 +69,13 @@ __all__ = [
     "attacks",
     "audit",
     "calibrate",
+    "charts",
     "curator",
     "errors",
     "exact",
     "laws",
     "mechanisms",
     "open",
-    "plot",
     "privacy",
     "query",
     "questions",
@@ -83,7 +83,7 @@ __all__ = [
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "releases"}
+_LATE = {"accuracy", "attacks", "audit", "charts", "curator", "query", "questions", "releases"}
 _LATE_NAMES = {
     "Above": "questions",
     "Apply": "questions",

@@ -13,6 +13,7 @@ from tests.goodness import ALPHA, p_value
 from tests.tapes import Script
 
 import noisette as nz
+from noisette.accuracy.nearest import good, town
 from noisette.audit.divergence import largest_loss
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import calibrate
@@ -21,7 +22,6 @@ from noisette.mechanisms.exponential import Exponential
 from noisette.mechanisms.nearest_place import NearestPlace, nearest_of
 from noisette.mechanisms.nearest_radius import NearestRadius
 from noisette.mechanisms.quantile import Quantile
-from noisette.plot.nearest import good, town
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 NOBODY = np.empty((0, 2), np.int64)
