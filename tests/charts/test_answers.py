@@ -69,7 +69,13 @@ def test_time_is_a_line_with_a_ribbon_in_order(key):
 def test_a_group_without_a_time_is_named_as_missing():
     chart = charts.answer({"day": [*MONTHS, None]}, {"n": number(13)}, note="ε = 1")
     assert len(chart.values) == 12
-    assert chart.title.endswith("ε = 1 · the group NULL is not drawn")
+    assert chart.title.endswith("ε = 1 · not drawn: NULL, n = 36")
+    ages = charts.answer({"age": [0, None, 10, 20]}, {"n": ([1, 2, 3, 4], None, None), "m": number(4)})
+    assert columns(ages, "at", "v0") == [[0, 10, 20], [1, 3, 4]]
+    assert ages.title.endswith(" · not drawn: NULL, n = 2, m = 3")
+    both = charts.answer({"day": [*MONTHS[:3], None], "w": ["a", "b", "a", "b"]}, {"n": number(4)})
+    assert len(both.values) == 3
+    assert both.title.endswith(" · groups of NULL are not drawn")
 
 
 def test_numbers_become_a_histogram():
@@ -79,7 +85,9 @@ def test_numbers_become_a_histogram():
     assert chart.spec["layer"][0]["encoding"]["x"]["type"] == "quantitative"
 
 
-@pytest.mark.parametrize("keys", [[10115, 80331, 20095, 1], [True, False, None], [1.0, math.nan, 2.0], [1, None, 2]])
+@pytest.mark.parametrize(
+    "keys", [[10115, 80331, 20095, 1], [True, False, None], [1.0, math.nan, 2.0], [1, None, 2], [None] * 1]
+)
 def test_keys_that_are_no_axis_are_names(keys):
     chart = charts.answer({"zip": keys}, {"n": number(len(keys))})
     assert len(set(columns(chart, "label")[0])) == len(keys)

@@ -41,7 +41,7 @@ def answer(keys: Mapping[str, Sequence[Any]], numbers: Mapping[str, Number], *, 
     count = len(next(iter(numbers.values()))[0])
     title = ", ".join(numbers) + (f" by {', '.join(keys)}" if keys else "")
     if len(keys) > 1 and (inner := _inner(keys)):
-        return _panels(inner, keys, numbers, titled(title, note))
+        return _panels(inner, keys, numbers, title, note)
     if len(keys) == 1:
         [(name, values)] = keys.items()
         if _is_time(values):
@@ -88,18 +88,19 @@ def columns(
     >>> columns([0, 10, 20], {"n": ([3, 5, 4], None, None)}, name="age").values[1]
     {'at': 10, 'v0': 5}
     """
-    order = sorted(range(len(at)), key=lambda i: at[i])
-    gap = _gap(at) or 1.0
-    ends = [float(min(at)) - 0.6 * gap, float(max(at)) + 0.6 * gap]
+    order = _placed(at)
+    gap = _gap([at[i] for i in order]) or 1.0
+    ends = [float(at[order[0]]) - 0.6 * gap, float(at[order[-1]]) + 0.6 * gap]
     wide = max(1.0, 0.78 * _WIDTH * gap / (ends[1] - ends[0]))
     place = {
         "field": "at", "type": "quantitative", "scale": {"domain": ends, "nice": False},
         "axis": {**axis(name, at, ticks=12), "grid": False, "tickMinStep": gap},
     }  # fmt: skip
     data = rows(at=[at[i] for i in order], **_fields(numbers, order))
-    caps = 0 if wide < 6 else min(wide / 2, 10)
+    caps = 0 if wide < 3 else min(0.8 * wide, 10)
     layers = [[_bar("y", i, width=wide), *_whisker("y", i, n, caps)] for i, n in enumerate(numbers.values())]
-    return _upright(layers, place, numbers, data, titled(title or ", ".join(numbers), note))
+    heading = titled(title or ", ".join(numbers), note + _unplaced(at, numbers))
+    return _upright(layers, place, numbers, data, heading)
 
 
 def time(at: Sequence[Any], numbers: Mapping[str, Number], *, name: str = "", title: str = "", note: str = "") -> Chart:
@@ -108,15 +109,15 @@ def time(at: Sequence[Any], numbers: Mapping[str, Number], *, name: str = "", ti
     >>> time([datetime.date(2024, 1, d) for d in (2, 1)], {"n": ([3, 5], [1, 3], [5, 7])}).values[0]
     {'at': '2024-01-01', 'v0': 5, 'low0': 3, 'high0': 7}
     """
-    order = sorted((i for i in range(len(at)) if at[i] is not None), key=lambda i: at[i])
+    order = _placed(at)
     if len(order) > _DRAWN:
         raise InputError(
             f"A line has at most {_DRAWN:,} points: ask for longer periods, or fewer with HAVING or LIMIT."
         )
-    missing = "" if len(order) == len(at) else " · the group NULL is not drawn"
     data = rows(at=[at[i] for i in order], **_fields(numbers, order))
     layers = [_ribbon(i, number) for i, number in enumerate(numbers.values())]
-    return _upright(layers, _along_time(at, name), numbers, data, titled(title or ", ".join(numbers), note + missing))
+    heading = titled(title or ", ".join(numbers), note + _unplaced(at, numbers))
+    return _upright(layers, _along_time(at, name), numbers, data, heading)
 
 
 # Several keys
@@ -124,20 +125,23 @@ def time(at: Sequence[Any], numbers: Mapping[str, Number], *, name: str = "", ti
 
 def _inner(keys: Mapping[str, Sequence[Any]]) -> str:
     """The key that is drawn inside each panel: time, else the one with the most values; "" if panels do not fit."""
-    times = [name for name, values in keys.items() if _is_time(values) and None not in values]
+    times = [name for name, values in keys.items() if _is_time(values)]
     inner = times[0] if times else max(keys, key=lambda name: len(set(keys[name])))
     panels = set(zip(*(values for name, values in keys.items() if name != inner), strict=True))
     fits = len(panels) <= _PANELS and (times or len(set(keys[inner])) <= LISTED)
     return inner if fits else ""
 
 
-def _panels(inner: str, keys: Mapping[str, Sequence[Any]], numbers: Mapping[str, Number], title: Spec) -> Chart:
+def _panels(
+    inner: str, keys: Mapping[str, Sequence[Any]], numbers: Mapping[str, Number], title: str, note: str
+) -> Chart:
     """A panel for each value of the other keys, all on the same axes."""
     others = [name for name in keys if name != inner]
     panel = _names(list(zip(*(keys[name] for name in others), strict=True)))
-    at, count = keys[inner], len(panel)
+    at = keys[inner]
     over_time = _is_time(at)
-    order = sorted(range(count), key=lambda i: at[i]) if over_time else list(range(count))
+    order = _placed(at) if over_time else list(range(len(at)))
+    missing = " · groups of NULL are not drawn" if len(order) < len(at) else ""
     data = rows(panel=[panel[i] for i in order], **_place(at, order, over_time), **_fields(numbers, order))
     facet: Spec = {
         "field": "panel", "type": "nominal", "sort": list(dict.fromkeys(panel)),
@@ -153,7 +157,8 @@ def _panels(inner: str, keys: Mapping[str, Sequence[Any]], numbers: Mapping[str,
             layers = _along([_bar("x", i), *_whisker("x", i, number)], "y", _named(data, _band(inner)))
             inside = {"layer": layers, "width": 180, "height": {"step": 22}, "encoding": {"x": measure}}
         parts.append({"facet": facet, "columns": _across(len(facet["sort"])), "spec": inside})
-    return Chart({"data": data, "title": title, **(parts[0] if len(parts) == 1 else {"vconcat": parts})})
+    heading = titled(title, note + missing)
+    return Chart({"data": data, "title": heading, **(parts[0] if len(parts) == 1 else {"vconcat": parts})})
 
 
 def _place(at: Sequence[Any], order: Sequence[int], over_time: bool) -> dict[str, list[Any]]:
@@ -216,7 +221,10 @@ def _ribbon(i: int, number: Number) -> list[Spec]:
     band = {"y": {"field": f"low{i}", "type": "quantitative"}, "y2": {"field": f"high{i}"}}
     area = {"mark": {"type": "area", "color": BLUE, "opacity": 0.22}, "encoding": band}
     dots = {"color": BLUE, "size": 22} if len(number[0]) <= _DOTS else False
-    line = {"mark": {"type": "line", "color": BLUE, "strokeWidth": 2, "point": dots}, "encoding": {"y": value}}
+    line = {
+        "mark": {"type": "line", "color": BLUE, "strokeWidth": 2 if dots else 1.2, "point": dots},
+        "encoding": {"y": value},
+    }
     return [line] if number[1] is None or number[2] is None else [area, line]
 
 
@@ -290,6 +298,19 @@ def _along_time(at: Sequence[Any], name: str) -> Spec:
 # Which groups
 
 
+def _placed(at: Sequence[Any]) -> list[int]:
+    """The groups that have a place on an axis, in its order."""
+    return sorted((i for i in range(len(at)) if at[i] is not None), key=lambda i: at[i])
+
+
+def _unplaced(at: Sequence[Any], numbers: Mapping[str, Number]) -> str:
+    """What the group NULL has, which no axis has a place for."""
+    missing = [i for i in range(len(at)) if at[i] is None]
+    told = [(name, cell(_plain(values[i]))) for i in missing for name, (values, *_) in numbers.items()]
+    known = "".join(f", {name} = {value:,.6g}" for name, value in told if value is not None)
+    return f" · not drawn: NULL{known}" if missing else ""
+
+
 def _largest(groups: Sequence[Any], numbers: Mapping[str, Number]) -> tuple[list[int], list[Spec]]:
     """The groups that are named, and a row for the others if there are too many."""
     order = list(range(len(groups)))
@@ -313,7 +334,7 @@ def _is_time(values: Sequence[Any]) -> bool:
 
 def _is_even(values: Sequence[Any]) -> bool:
     """Whether columns can stand on an axis: numbers, none twice, at steps of equal size that are not too many."""
-    plain = [_plain(value) for value in values]
+    plain = [_plain(value) for value in values if value is not None]
     if len(plain) < 3 or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in plain):
         return False
     if not all(map(math.isfinite, plain)) or len(set(plain)) < len(plain):
