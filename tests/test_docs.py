@@ -46,11 +46,28 @@ def test_the_readmes_numbers_are_true():
 
 
 def test_the_gallery_is_up_to_date():
-    from noisette.report.gallery import pages
+    from noisette.report.gallery import pages, pictures, stamp
 
-    folder = ROOT / "docs" / "gallery"
+    folder, charts = ROOT / "docs" / "gallery", pictures()
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    drawn = {name: written.pop(name, "") for name in charts}
     assert written == pages(), "run python -m noisette.report.gallery docs/gallery"
+    old = [name for name, chart in charts.items() if stamp(chart) not in drawn[name]]
+    assert not old, "run python -m noisette.report.gallery docs/gallery"
+
+
+def test_pictures_are_small():
+    pictures = [*(ROOT / "docs").rglob("*.svg"), *(ROOT / "docs").rglob("*.png")]
+    assert len(pictures) > 40
+    assert sum(path.stat().st_size for path in pictures) < 3_000_000
+
+
+def test_the_calls_that_make_pictures_stand_beside_them():
+    pages = {"odds.svg": "privacy", "tradeoff.svg": "privacy", "nearest.png": "nearest"}
+    for name, page in (pages | {"medians.svg": "smooth-sensitivity", "apply.png": "apply"}).items():
+        text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"(pictures/{name})" in text
+        assert f'.save("{name}")' in text
 
 
 def test_every_mechanism_says_when_to_use_it_and_where_it_is_taught():

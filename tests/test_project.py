@@ -33,8 +33,8 @@ LAYERS = {
     "accuracy": 3,
     "attacks": 3,
     "audit": 3,
+    "charts": 3,
     "": 4,
-    "plot": 5,
     "answers": 6,
     "query": 7,
     "engines": 8,
@@ -58,14 +58,14 @@ PUBLIC_MODULES = {
     "answers",
     "attacks",
     "audit",
+    "charts",
     "curator",
     "errors",
-    "plot",
     "query",
     "questions",
     "sensitivity",
 }
-HEAVY = {"scipy", "mpmath", "matplotlib", "typer", "rich", "duckdb", "sqlglot", "pyarrow", "pandas", "polars"}
+HEAVY = {"scipy", "mpmath", "vl_convert", "typer", "rich", "duckdb", "sqlglot", "pyarrow", "pandas", "polars"}
 
 # The backslashes keep this pattern from matching itself.
 STRAY = re.compile(rb"pypi\.org|files\.pythonhosted|(?<![\w.-])/(?:root|work)/")

@@ -70,20 +70,20 @@ __all__ = [
     "attacks",
     "audit",
     "calibrate",
+    "charts",
     "curator",
     "errors",
     "exact",
     "laws",
     "mechanisms",
     "open",
-    "plot",
     "privacy",
     "query",
     "questions",
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "attacks", "audit", "curator", "plot", "query", "questions", "answers"}
+_LATE = {"accuracy", "answers", "attacks", "audit", "charts", "curator", "query", "questions"}
 _LATE_NAMES = {
     "Above": "questions",
     "Apply": "questions",

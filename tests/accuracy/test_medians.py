@@ -5,13 +5,13 @@ import statistics
 import numpy as np
 import pytest
 
+from noisette import charts
 from noisette.accuracy.medians import compare_medians
 from noisette.errors import InputError
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.smooth import Smooth
 from noisette.privacy import ZCDP, Neighbours, Pure
-from noisette.report.lines import lines
 
 
 def normal(p):
@@ -25,7 +25,7 @@ def test_the_table_says_who_wins_where():
     assert all(row["global sensitivity"] == 1000 for row in table.errors.values())
     assert "records" in str(table)
     assert "<table" in table._repr_html_()
-    assert lines(table.curves, {}, axis="records", title="error").count("<polyline") == 6
+    assert set(charts.curves(table.curves, x="records", y="error").texts) == set(table.errors[10])
 
 
 def test_errors_are_those_of_releases():

@@ -198,10 +198,19 @@ def test_guarantees_are_recorded_exactly():
 
 
 def test_the_chart(tmp_path):
-    pytest.importorskip("matplotlib")
-    figure = release(WARDS, COUNTS).plot(str(tmp_path / "n.png"))
-    assert (tmp_path / "n.png").stat().st_size > 1000
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["north", "<b>", "NULL"]
+    chart = release(WARDS, COUNTS).plot(str(tmp_path / "n.json"))
+    assert json.loads((tmp_path / "n.json").read_text(encoding="utf-8")) == chart.spec
+    assert [row["label"] for row in chart.values] == ["north", "<b>", "NULL"]
+    assert chart.title == "n by ward\nε = 1 for each patient_id · 95% error bars"
+
+
+def test_the_chart_carries_nothing_but_what_was_released():
+    made = release(WARDS, COUNTS, MEANS, record={"question": "secret question"})
+    rows = made.rows()
+    released = {value for row in rows for value in row.values() if value is not None and value == value}
+    for row in made.plot().values:
+        assert {value for name, value in row.items() if name != "label" and value is not None} <= released
+    assert "secret question" not in made.plot().to_json()
 
 
 def test_a_profile_is_stated_at_a_delta_that_it_has():

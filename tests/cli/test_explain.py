@@ -41,7 +41,7 @@ def test_json_has_the_same_keys_always(settled):
 
 @pytest.mark.slow
 def test_a_chart(settled):
-    pytest.importorskip("matplotlib", reason="charts need the extra plot")
+    pytest.importorskip("vl_convert", reason="pictures need the extra plot")
     well("explain", TOTAL, "--spend", "0.5", "--plot", "error.png")
     assert (settled / "error.png").stat().st_size > 1000
     assert "cannot be drawn" in refused(2, "explain", TOTAL, "--spend", "0.5", "--plot", "none/error.png")

@@ -1,16 +1,17 @@
 """Reports: what comes from data is shown, never read as markup; colours can be read on light and dark screens."""
 
 import re
+import sys
 
 import numpy as np
 import pyarrow
 import pytest
 
 import noisette as nz
-from noisette import report
+from noisette import charts, report
 from noisette.answers import Column, Release
+from noisette.charts.theme import DARK, PAPER, RULE
 from noisette.report.style import STYLE
-from noisette.report.svg import ticks
 from noisette.report.tables import true_texts
 
 EVIL = "<script>alert('&')</script>"
@@ -30,9 +31,10 @@ def release(keys, values, half=2.0):
     [
         report.answer(release([EVIL], [3]), {EVIL: np.array([4.0])}),
         report.table([EVIL], [[EVIL]]),
-        report.deviations([EVIL], [3], [1], [5], [4], title=EVIL),
-        report.columns([EVIL], [3], title=EVIL),
-        report.lines({EVIL: [(1, 2), (2, 1)]}, {EVIL: [(1, 1)]}, axis=EVIL, title=EVIL),
+        report.figure(charts.deviations([EVIL], [3], [1], [5], [4], title=EVIL), EVIL),
+        report.figure(charts.bars([EVIL], {EVIL: ([3], [1], [5])}, name=EVIL, title=EVIL, note=EVIL)),
+        report.figure(charts.curves({EVIL: [(1, 2), (2, 1)]}, dots={EVIL: [(1, 1)]}, x=EVIL, y=EVIL, title=EVIL)),
+        report.figure(release([EVIL], [3]).plot()),
         report.page(EVIL, EVIL, [report.card(EVIL, EVIL, report.code(EVIL), report.said(EVIL), note=EVIL)]),
         report.more(EVIL, EVIL) + report.tiles([(EVIL, EVIL)]),
     ],
@@ -56,27 +58,18 @@ def test_the_truth_of_a_count_is_a_whole_number():
     assert true_texts(column, np.array([131.0])) == ["131"]
 
 
-def test_a_bar_that_misses_has_another_colour():
-    held, missed = (report.deviations(["a"], [10], [8], [12], [truth], title="") for truth in (9, 13))
-    assert "miss" not in held
-    assert "miss" in missed
+def test_a_figure_leads_nowhere():
+    markup = report.figure(release(["a", "b"], [3, 4]).plot(), "caption")
+    assert not any(word in markup for word in ("http:", "https:", "href", "<script", "<image", "<use", "url("))
+    assert markup.count("<svg") == markup.count("</svg>") == 1
+    assert "<figcaption>caption</figcaption>" in markup
 
 
-@pytest.mark.parametrize("values", [[], [0.0], [-3.0, 5.0], [1e9, 1.0]])
-def test_odd_numbers_can_be_drawn(values):
-    labels = [str(i) for i in range(len(values))]
-    drawn = report.columns(labels, values, title="") + report.deviations(
-        labels, values, values, values, values, title=""
-    )
-    assert "nan" not in drawn
-    assert "inf" not in drawn
-
-
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-240, 240), (0, 3), (-1e6, 7e6), (0.001, 0.002)])
-def test_ticks_are_few_and_inside(low, high):
-    found = ticks(low, high, 5)
-    assert 2 <= len(found) <= 5
-    assert all(low <= tick <= high for tick in found)
+def test_without_the_extra_a_page_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    markup = report.figure(release(["<a>"], [3]).plot())
+    assert "pip install &#x27;noisette[plot]&#x27;" in markup
+    assert "<svg" not in markup
 
 
 # Colours
@@ -94,7 +87,7 @@ def contrast(one, other):
 
 
 def themes():
-    light, dark = STYLE.split("prefers-color-scheme: dark")
+    light, dark, _ = STYLE.split("prefers-color-scheme: dark")
     return [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in (light, dark)]
 
 
@@ -103,6 +96,20 @@ def test_texts_can_be_read(theme):
     for text in ("ink", "soft", "blue", "orange", "nut"):
         for ground in ("card", "paper", "code"):
             assert contrast(theme[text], theme[ground]) >= 4.5, (text, ground)
+
+
+def test_charts_take_the_colours_of_a_dark_page():
+    light, dark = themes()
+    for name in ("ink", "soft", "rule", "blue", "orange"):
+        assert DARK[light[name]] == dark[name]
+    for colour, instead in DARK.items():
+        assert f'svg [fill="{colour}"] {{ fill: {instead}; }}' in STYLE
+
+
+@pytest.mark.parametrize("screen", [{name: name for name in DARK}, DARK], ids=["light", "dark"])
+def test_lines_and_their_names_can_be_told_from_the_paper(screen):
+    for colour in set(DARK) - {PAPER, RULE}:
+        assert contrast(screen[colour], screen[PAPER]) >= 3, colour
 
 
 def test_grey_on_grey_would_be_found():

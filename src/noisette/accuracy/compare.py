@@ -37,7 +37,7 @@ class Row:
 class Comparison:
     """Mechanisms ranked by their error at one guarantee, and those that do not apply, with the reason.
 
-    Print it, show it in a notebook, or draw it against epsilon with `noisette.plot.error(comparison)`.
+    Print it, show it in a notebook, or draw it against epsilon with `noisette.charts.error(comparison)`.
     """
 
     task: Task

@@ -41,7 +41,7 @@ class Medians:
 
     @property
     def curves(self) -> dict[str, list[tuple[float, float]]]:
-        """The error of each mechanism against n, as `noisette.report.lines` draws it."""
+        """The error of each mechanism against n, as `noisette.charts.curves` draws it."""
         names = next(iter(self.errors.values()))
         return {name: [(float(n), row[name]) for n, row in self.errors.items()] for name in names}
 

@@ -18,9 +18,13 @@ from noisette.errors import InputError
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pandas
     import polars
     import pyarrow
+
+    from noisette.charts import Chart
 
 __all__ = ["Release"]
 
@@ -124,14 +128,15 @@ class Release:
             "warnings": self.warnings,
         }
 
-    def plot(self, path: str | None = None) -> Any:
-        """Draw the numbers with their error bars; needs the extra `plot`."""
-        from noisette.plot.bars import bars
+    def plot(self, path: "str | Path | None" = None) -> "Chart":
+        """Draw the numbers with their error bars; with a path the chart is saved, which needs the extra `plot`."""
+        from noisette.charts.answers import answer
 
-        keys = zip(*(column.values.to_pylist() for column in self.columns if not column.measured), strict=True)
-        labels = [", ".join("NULL" if part is None else str(part) for part in key) for key in keys] or [""] * len(self)
-        numbers = {c.name: (c.values.to_numpy(zero_copy_only=False), c.low, c.high) for c in self.columns if c.measured}
-        return bars(labels, numbers, note=f"{promise(self.guarantee)} · {percent(self.level)} error bars", path=path)
+        keys = {column.name: column.values.to_pylist() for column in self.columns if not column.measured}
+        numbers = {c.name: (c.values.to_pylist(), _ends(c.low), _ends(c.high)) for c in self.columns if c.measured}
+        note = f"{promise(self.guarantee)} for each {self.unit} · {percent(self.level)} error bars"
+        chart = answer(keys, numbers, note=note)
+        return chart if path is None else chart.save(path)
 
     @property
     def _measured(self) -> bool:
@@ -151,6 +156,10 @@ class Release:
 
     def _repr_html_(self) -> str:
         return as_html(self.columns, [self._footer(), *self.notes])
+
+
+def _ends(ends: Any) -> list[float] | None:
+    return None if ends is None else [float(end) for end in ends]
 
 
 def _moved(column: Column) -> bool:

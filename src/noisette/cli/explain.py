@@ -50,7 +50,7 @@ def _draw(found: "Explanation", path: Path) -> None:
         found.plot(str(path))
     except (OSError, ValueError):
         raise InputError(
-            f"{path.name} cannot be drawn: name a .png, .svg or .pdf file in a folder that is there."
+            f"{path.name} cannot be drawn: name a .svg, .png, .html or .json file in a folder that is there."
         ) from None
 
 

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 from noisette import text
 from noisette.answers.figures import percent, promise
@@ -13,6 +13,11 @@ from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
 from noisette.questions.contract import Offer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from noisette.charts import Chart
 
 __all__ = ["Explanation", "cheapest"]
 
@@ -48,9 +53,9 @@ class Explanation:
         widths = (math.inf if column.half_width is None else column.half_width for column in self.columns)
         return max(widths, default=0.0)
 
-    def plot(self, path: str | None = None) -> Any:
-        """Draw the error of each column against epsilon; needs the extra `plot`."""
-        from noisette.plot.forecast import forecast
+    def plot(self, path: "str | Path | None" = None) -> "Chart":
+        """Draw the error of each column against epsilon; with a path it is saved, which needs the extra `plot`."""
+        from noisette.charts.curves import forecast
 
         factors = [_SPAN ** (2 * i / (_POINTS - 1) - 1) for i in range(_POINTS)]
         along = [self.again(self.spend.share(f"{factor:.4g}", delta=1)) for factor in factors]
@@ -61,8 +66,9 @@ class Explanation:
         }
         known = {name: [math.nan if w is None else w for w in line] for name, line in lines.items()}
         symbol = "ρ" if isinstance(self.spend, ZCDP) else "ε"
-        note = f" ({percent(self.level)})"
-        return forecast([size * f for f in factors], known, now=size, symbol=symbol, note=note, path=path)
+        note = f"for each {self.offer.unit} · {percent(self.level)} error bars"
+        chart = forecast([size * f for f in factors], known, now=size, symbol=symbol, note=note)
+        return chart if path is None else chart.save(path)
 
     def _headline(self) -> str:
         full = "" if self.allowed else " · the budget does not hold this cost any more"

@@ -1,8 +1,6 @@
 """Reports: one HTML file with tables and charts that needs nothing from outside, for light and dark screens."""
 
-from noisette.report.columns import columns
-from noisette.report.deviations import deviations
-from noisette.report.lines import lines
+from noisette.report.figure import figure
 from noisette.report.page import beside, card, code, more, page, said, tiles
 from noisette.report.tables import answer, table
 
@@ -11,9 +9,7 @@ __all__ = [
     "beside",
     "card",
     "code",
-    "columns",
-    "deviations",
-    "lines",
+    "figure",
     "more",
     "page",
     "said",

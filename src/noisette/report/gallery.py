@@ -2,33 +2,33 @@
 
 A module's docstring states the law and the theorem, or that of the class it inherits them from; its paragraphs `When:`
 and `Textbook:` say when to use it and where it is taught. The class has the runnable example, `examples` the figures
-and the picture.
+and the picture: the law at x and at x + 1.
 """
 
+import hashlib
 import inspect
+import math
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from noisette.audit.contract import checks_of
 from noisette.audit.discover import discovered
-from noisette.audit.twins import scaled
-from noisette.errors import InputError
-from noisette.privacy import Pure
-from noisette.report.lines import lines
+from noisette.audit.subject import is_procedure
+from noisette.charts import Chart, law
+from noisette.charts.laws import Law
+from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 
-__all__ = ["pages"]
+__all__ = ["pages", "pictures", "stamp"]
 
 _DELTA = 1e-6
-_FACTORS = [Fraction(2) ** k for k in range(-4, 5)]
-_STYLE = (
-    "<style>text{font:12px sans-serif;fill:#555}.grid{stroke:#ddd;stroke-width:1}"
-    ".line{fill:none;stroke:#b45309;stroke-width:2}.name{fill:#b45309}svg{background:#fff}</style>"
-)
+_HARDLY = 0.01  # two laws that differ less look the same
 _HEAD = "*Written from the code by `python -m noisette.report.gallery docs/gallery`; do not edit by hand.*"
 
 
@@ -42,21 +42,31 @@ class Card(NamedTuple):
 
 
 def pages() -> dict[str, str]:
-    """Return all files of the gallery by name: README.md, and a page and a picture for each mechanism.
+    """Return the texts of the gallery by file name: README.md, and a page for each mechanism.
 
     >>> "## Law and guarantee" in pages()["geometric.md"]
     True
     """
+    kinds = _kinds()
+    return {"README.md": _index(list(kinds))} | {f"{_slug(kind)}.md": _page(kind, kinds[kind]) for kind in kinds}
+
+
+def pictures() -> dict[str, Chart]:
+    """Return the charts of the gallery by file name, one for each mechanism."""
+    return {f"{_slug(kind)}.svg": _picture(examples[0]) for kind, examples in _kinds().items()}
+
+
+def stamp(chart: Chart) -> str:
+    """A comment at the end of a picture that says which chart it shows, whatever rendered it."""
+    return f"<!-- chart {hashlib.sha256(chart.to_json().encode()).hexdigest()} -->"
+
+
+def _kinds() -> dict[type, list[Any]]:
+    """The examples of each mechanism."""
     kinds: dict[type, list[Any]] = {}
     for _, example in discovered():
         kinds.setdefault(type(example), []).append(example)
-    files = {"README.md": _index(list(kinds))}
-    for kind, examples in kinds.items():
-        picture = _picture(kind, examples[0])
-        files[f"{_slug(kind)}.md"] = _page(kind, examples, drawn=picture is not None)
-        if picture is not None:
-            files[f"{_slug(kind)}.svg"] = picture
-    return files
+    return kinds
 
 
 def _slug(kind: type) -> str:
@@ -93,7 +103,7 @@ def _index(kinds: list[type]) -> str:
     return "\n".join(["# Mechanisms", "", _HEAD, "", "| | what it does | when to use it |", "|---|---|---|", *rows, ""])
 
 
-def _page(kind: type, examples: list[Any], *, drawn: bool) -> str:
+def _page(kind: type, examples: list[Any]) -> str:
     card = _card(kind)
     prose, _, usage = (inspect.getdoc(kind) or "").partition(">>>")
     return "\n".join(
@@ -103,8 +113,8 @@ def _page(kind: type, examples: list[Any], *, drawn: bool) -> str:
             *("## Law and guarantee", "", "```text", card.theorem, "```", ""),
             *("## Example", "", "```python", ">>> import math", ">>> from noisette import *"),
             *(">>> from noisette.mechanisms import *", f">>> {usage.strip()}", "```", ""),
+            *(f"![Its law at two neighbouring inputs, and the privacy loss between them]({_slug(kind)}.svg)", ""),
             *("## Error", ""),
-            *((f"![error against epsilon]({_slug(kind)}.svg)", "") if drawn else ()),
             *("| example | guarantee, one step apart | 95 % |", "|---|---|---|"),
             *(f"| `{_call(m)}` | {m.guarantee()} | ± {m.interval(0.95):.4g} |" for m in examples),
             "",
@@ -124,34 +134,73 @@ def _call(m: Any) -> str:
     return f"{type(m).__name__}({stated})"
 
 
-def _picture(kind: type, example: Any) -> str | None:
-    points = sorted(_points(example))
-    if len(points) < 3:
-        return None
-    title = f"{kind.__name__}: error at 95 % against epsilon"
-    figure = lines({"± at 95 %": points}, {}, axis="epsilon, one step apart", title=title)
-    drawn = figure.partition("<figure>")[2].partition("<figcaption>")[0]
-    return drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" width="660" ').replace(">", f">{_STYLE}", 1)
+# Pictures
 
 
-def _points(example: Any) -> Iterator[tuple[float, float]]:
-    """(epsilon, error) of the example with noise of other sizes."""
-    for factor in _FACTORS:
-        try:
-            m = scaled(example, factor)
-            promise, error = m.guarantee(), float(m.interval(0.95))
-        except (InputError, TypeError):
+def _picture(m: Any) -> Chart:
+    """The laws at two neighbouring inputs: those of its pairs that differ most to the eye."""
+    pairs = list(_pairs(m))
+    nearest = [pair for pair in pairs if pair[2] == min(distance for *_, distance in pairs)]
+    x, y, distance = max(nearest, key=lambda pair: _apart(_law(m, pair[0]), _law(m, pair[1])))
+    laws = _law(m, x), _law(m, y)
+    promise = m.guarantee(distance)
+    names = (f"at {x}", f"at {y}") if len(f"{x}{y}") <= 70 else ("at x", "at x', one step apart")
+    title = f"{type(m).__name__}: what is released, and how much it reveals"
+    return law(*laws, names=names, epsilon=_epsilon(promise), title=title, note=f"{promise} · {_call(m)}")
+
+
+def _epsilon(promise: Guarantee) -> float | None:
+    """The bound on the loss, if there is one."""
+    match promise:
+        case Pure() | Approx():
+            return _five(float(promise.epsilon))
+        case ZCDP():
+            return None
+        case Profile():
+            return _five(promise.epsilon_at(_DELTA))
+
+
+def _pairs(m: Any) -> Iterator[tuple[Any, Any, Any]]:
+    """Inputs one step apart: a number and the next one, else the mechanism's own pairs.
+
+    Where scores are so far apart that one candidate is all but certain, the same step is taken from even ones, too.
+    """
+    for x, y, distance in m.pairs():
+        if isinstance(x, int | Fraction) and not is_procedure(m):
+            yield math.floor(x), math.floor(x) + 1, 1
             continue
-        epsilon = float(promise.epsilon) if isinstance(promise, Pure) else float(promise.epsilon_at(_DELTA))
-        if epsilon > 0 and error > 0:
-            yield float(f"{epsilon:.4g}"), error
+        yield x, y, distance
+        if not is_procedure(m) and isinstance(x, list) and _apart(_law(m, x), _law(m, y)) < _HARDLY:
+            yield [0] * len(x), [b - a for a, b in zip(x, y, strict=True)], distance
+
+
+def _law(m: Any, x: Any) -> Law:
+    """P(outcome); of a vector that of its first number."""
+    if is_procedure(m):
+        return {outcome: _five(p) for outcome, p in m.law(x).items()}
+    support = np.asarray(m.support(x))
+    firsts = support[:, 0] if support.ndim > 1 else support
+    found: dict[Hashable, float] = {}
+    for outcome, p in zip(firsts.tolist(), np.asarray(m.pmf(support, x), dtype=float).tolist(), strict=True):
+        found[outcome] = found.get(outcome, 0.0) + p
+    return {outcome: _five(p) for outcome, p in found.items()}
+
+
+def _five(p: float) -> float:
+    """Five digits: the rest may differ from machine to machine."""
+    return float(f"{p:.5g}")
+
+
+def _apart(here: Law, there: Law) -> float:
+    """The total variation distance, without digits that depend on the order of its terms."""
+    return _five(math.fsum(abs(here.get(y, 0.0) - there.get(y, 0.0)) for y in {*here, *there}) / 2)
 
 
 def main(folder: str) -> None:
     """Write all files of the gallery, and remove those that belong to nothing any more."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    files = pages()
+    files = pages() | {name: f"{chart.svg()}{stamp(chart)}\n" for name, chart in pictures().items()}
     for old in place.iterdir():
         if old.name not in files:
             old.unlink()

@@ -1,8 +1,13 @@
-"""The look of a report: system fonts, a few colours that are told apart with every kind of colour vision."""
+"""The look of a report: system fonts, a few colours that are told apart with every kind of colour vision.
+
+Charts bring the colours of their theme; on a dark screen the page replaces each by its counterpart.
+"""
+
+from noisette.charts.theme import DARK
 
 __all__ = ["STYLE"]
 
-STYLE = """
+_PAGE = """
 :root { color-scheme: light dark; --paper: #faf8f5; --card: #ffffff; --ink: #24211d; --soft: #6b655d; --rule: #e5e0d8;
   --blue: #0068a8; --orange: #b84a00; --code: #f4f1ec; --nut: #8a5a2b; }
 @media (prefers-color-scheme: dark) { :root { --paper: #191714; --card: #23201c; --ink: #ece7df; --soft: #a9a196;
@@ -39,20 +44,12 @@ code { font-family: ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace
 details { margin-top: 0.5rem; font-size: 0.9rem; }
 summary { cursor: pointer; color: var(--blue); }
 .said { border-left: 4px solid var(--orange); padding: 0.1rem 0 0.1rem 0.8rem; }
-figure { margin: 0.5rem 0; max-width: 34rem; }
+figure { margin: 0.5rem 0; }
 figcaption { color: var(--soft); font-size: 0.82rem; }
-svg { display: block; width: 100%; height: auto; overflow: visible; }
-svg text { font-size: 12px; fill: var(--soft); font-family: inherit; }
-svg .name { fill: var(--ink); }
-svg .grid { stroke: var(--rule); stroke-width: 1; }
-svg .zero { stroke: var(--soft); stroke-width: 1.2; }
-svg .bar { stroke: var(--blue); stroke-width: 6; stroke-opacity: 0.35; stroke-linecap: round; }
-svg .dot { fill: var(--blue); }
-svg .bar.miss { stroke: var(--orange); } svg .dot.miss { fill: var(--orange); }
-svg .column { fill: var(--blue); fill-opacity: 0.75; }
-svg .whisker { stroke: var(--ink); stroke-width: 1.4; }
-svg .line { fill: none; stroke-width: 2.4; stroke-linejoin: round; }
-svg .line.line0 { stroke: var(--blue); } svg .line.line1 { stroke: var(--orange); }
-svg .seen { fill-opacity: 0.55; }
-svg .seen.line0, svg text.line0 { fill: var(--blue); } svg .seen.line1, svg text.line1 { fill: var(--orange); }
+svg { display: block; max-width: 100%; height: auto; }
 """
+
+_REPLACED = "\n".join(
+    f'  svg [{ink}="{light}"] {{ {ink}: {dark}; }}' for light, dark in DARK.items() for ink in ("fill", "stroke")
+)
+STYLE = f"{_PAGE}@media (prefers-color-scheme: dark) {{\n{_REPLACED}\n}}\n"

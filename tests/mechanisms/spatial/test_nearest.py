@@ -13,6 +13,7 @@ from tests.goodness import ALPHA, p_value
 from tests.tapes import Script
 
 import noisette as nz
+from noisette.accuracy.nearest import good, town
 from noisette.audit.divergence import largest_loss
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import calibrate
@@ -21,7 +22,6 @@ from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.spatial.annuli import Rectangle, Weighted
 from noisette.mechanisms.spatial.nearest_place import NearestPlace, nearest_of
 from noisette.mechanisms.spatial.nearest_radius import NearestRadius
-from noisette.plot.nearest import good, town
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 NOBODY = np.empty((0, 2), np.int64)

@@ -4,9 +4,10 @@ import json
 from collections.abc import Iterator
 from itertools import groupby
 
+from noisette import charts
 from noisette import report as parts
 from noisette.answers import Column
-from noisette.answers.figures import promise
+from noisette.answers.figures import percent, promise
 from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
 from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.questions import MONTHS, TARGET
@@ -109,12 +110,12 @@ def _answers(tour: Tour) -> Iterator[str]:
 
 def _one(answer: Answer) -> str:
     """The question, the table, and charts: beside it, or below if it has several numbers in a row."""
-    charts = [_chart(answer, answer.release[name]) for name in answer.truth]
+    drawn = [_deviations(answer, answer.release[name]) for name in answer.truth]
     table = parts.answer(answer.release, answer.truth)
     if answer.question.chart:
-        charts = [_columns(answer, answer.release[answer.question.chart]), *charts]
+        drawn = [parts.figure(answer.release.plot()), *drawn]
     several = len(answer.truth) > 1
-    return parts.code(answer.sql) + (table + parts.beside(*charts) if several else parts.beside(table, "".join(charts)))
+    return parts.code(answer.sql) + (table + parts.beside(*drawn) if several else parts.beside(table, "".join(drawn)))
 
 
 def _labels(answer: Answer) -> list[str]:
@@ -122,21 +123,13 @@ def _labels(answer: Answer) -> list[str]:
     return [", ".join(map(str, key)) for key in zip(*keys, strict=True)] or [""] * len(answer.release)
 
 
-def _chart(answer: Answer, column: Column) -> str:
-    assert column.low is not None
-    assert column.high is not None
+def _deviations(answer: Answer, column: Column) -> str:
     labels = _labels(answer) if any(_labels(answer)) else [column.name]
-    title = f"{column.name}: how far the answer and its error bar are from the truth"
-    ends = column.low.tolist(), column.high.tolist()
-    return parts.deviations(labels, column.values.to_pylist(), *ends, answer.truth[column.name].tolist(), title=title)
-
-
-def _columns(answer: Answer, column: Column) -> str:
-    assert column.low is not None
-    assert column.high is not None
-    key = answer.release.columns[0].name
-    ends = {"low": column.low.tolist(), "high": column.high.tolist()}
-    return parts.columns(_labels(answer), column.values.to_pylist(), title=f"{column.name} by {key}", **ends)
+    given = column.values.to_pylist(), column.low, column.high
+    release = answer.release
+    note = f"{promise(release.guarantee)} for each {release.unit} · {percent(release.level)} error bars"
+    title = f"{column.name}: distance from the truth"
+    return parts.figure(charts.deviations(labels, *given, answer.truth[column.name], title=title, note=note))
 
 
 def _hidden(tour: Tour, answer: Answer) -> str:
@@ -152,21 +145,22 @@ def _hidden(tour: Tour, answer: Answer) -> str:
 
 
 def _curves(tour: Tour) -> str:
-    chart = parts.lines(
-        tour.curves, tour.seen, axis="ε of a question", title="The error bar of a count, and errors seen"
-    )
+    chart = charts.curves(
+        tour.curves, dots=tour.seen, x="ε of a question", y="± in visits or patients", title="The error bar of a count",
+        note="95 %, and the errors seen",
+    )  # fmt: skip
     return parts.card(
         "Error against ε",
         "The lines are known before anything is asked: explain reads no data. Twice the ε is half the error. Counting "
         "each patient once costs a sixteenth. The dots are the errors of all counts on this page; about "
         "95 % of them are expected below their line.",
-        chart,
+        parts.figure(chart),
     )
 
 
 def _budget(tour: Tour) -> str:
-    labels, left = [str(i) for i in range(len(tour.left))], [float(eps) for _, eps in tour.left]
-    chart = parts.columns(labels, left, title="ε that is left after so many charges")
+    left = {"ε left": ([float(eps) for _, eps in tour.left], None, None)}
+    chart = charts.columns(range(len(tour.left)), left, name="charges", title="ε that is left after each charge")
     rows = [
         [str(i), title, f"{float(before - after):.4g}", f"{float(after):.4g}"]
         for i, ((_, before), (title, after)) in enumerate(zip(tour.left, tour.left[1:], strict=False), 1)
@@ -178,7 +172,7 @@ def _budget(tour: Tour) -> str:
         "All answers together may cost so much and no more. Asked for 1 when less was left, and for 0.01 when nothing "
         "was, the curator refused before touching any data:",
         refusals,
-        parts.beside(table, chart),
+        parts.beside(table, parts.figure(chart)),
     )
 
 

@@ -1,7 +1,6 @@
-"""Who is nearest to a place: where people are, where the rank score answers, where minus the distance does."""
+"""Who is nearest to a place: where the rank score answers, and where minus the distance does, on a made-up town."""
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,11 @@ from numpy.typing import NDArray
 
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.spatial.nearest_place import NearestPlace
-from noisette.plot.save import saved
-from noisette.plot.style import GREY, INK, matplotlib_figure
 
-__all__ = ["good", "laws", "nearest", "town"]
+__all__ = ["good", "laws", "town"]
 
 Floats = NDArray[np.float64]
 _DISTRICTS = (*((70, 42, 12),) * 5, *((28, 20, 7),) * 3, *((97, 62, 6),) * 2)  # x, y, spread; one for a tenth each
-_LEAST = 1e-6  # what is drawn as nothing
 
 
 def town(people: int = 1000) -> NDArray[np.int64]:
@@ -67,41 +63,3 @@ def _kth(m: NearestPlace, people: NDArray[Any]) -> Any:
     """The k-th nearest person, or the last if there are fewer."""
     squares = ((people - np.array(m.place)) ** 2).sum(axis=1)
     return people[np.argsort(squares, kind="stable")[min(m.k, len(people)) - 1]]
-
-
-def nearest(m: NearestPlace, people: Any, path: str | Path | None = None) -> Any:
-    """Draw three maps, of people, of the mechanism's law and of the other's, and return the matplotlib Figure.
-
-    >>> m = NearestPlace(2, k=3, columns=(0, 5), rows=(0, 4), place=(1, 1))
-    >>> type(nearest(m, [(0, 0), (1, 2), (5, 4)])).__name__
-    'Figure'
-    """
-    figure = matplotlib_figure()(figsize=(11.5, 3), layout="constrained")
-    from matplotlib.colors import LogNorm
-
-    panels = figure.subplots(1, 3, sharey=True)
-    there, both, shares = np.asarray(people), laws(m, people), good(m, people)
-    counts = np.histogram2d(there[:, 1], there[:, 0], bins=[_edges(m.rows), _edges(m.columns)])[0]
-    _map(panels[0], m, counts, f"{len(there):,} people, and the place", cmap="Greys")
-    norm = LogNorm(_LEAST, max(float(law.max()) for law in both), clip=True)
-    for axes, law, name, share in zip(panels[1:], both, ("score: ranks", "score: minus distance"), shares, strict=True):
-        image = _map(axes, m, law, f"{name}, {100 * share:.1f} % good", cmap="YlGnBu", norm=norm)
-    bar = figure.colorbar(image, ax=panels[2], extend="min", shrink=0.8)
-    bar.set_label(f"P(point), ε = {float(m.guarantee(1).epsilon):g}", color=INK)
-    return saved(figure, path)
-
-
-def _edges(ends: tuple[int, int]) -> Floats:
-    return np.asarray(np.arange(ends[0], ends[1] + 2) - 0.5)
-
-
-def _map(axes: Any, m: NearestPlace, values: Floats, title: str, **colours: Any) -> Any:
-    (left, right), (low, high) = m.columns, m.rows
-    extent = (left - 0.5, right + 0.5, low - 0.5, high + 0.5)
-    image = axes.imshow(values, origin="lower", extent=extent, interpolation="nearest", **colours)
-    axes.plot(*m.place, "o", markersize=9, markerfacecolor="none", markeredgecolor="#D55E00", markeredgewidth=2)
-    axes.set_title(title, loc="left", fontsize=12, color=INK)
-    axes.tick_params(labelsize=10, colors=INK)
-    for spine in axes.spines.values():
-        spine.set_color(GREY)
-    return image

@@ -1,9 +1,5 @@
-import itertools
 import math
-import re
-import sys
 from fractions import Fraction
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -11,10 +7,9 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.plot import meaning
-from noisette.plot.meaning import odds, posterior_bounds, tradeoff, tradeoff_curve
+from noisette.privacy import meaning
+from noisette.privacy.meaning import posterior_bounds, tradeoff_curve
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 ALPHAS = np.concatenate([[0], np.geomspace(1e-9, 0.01, 50), np.linspace(0.01, 1, 200)])
 NORMAL = NormalDist()
 
@@ -150,90 +145,6 @@ def test_the_chance_is_kept_by_gaussian_noise(mu, chance):
 def test_beliefs_and_chances_are_probabilities(wrong):
     with pytest.raises(InputError, match="probability"):
         posterior_bounds(**{"guarantee": 1, **wrong})
-
-
-def texts(figure) -> list[str]:
-    return [text.get_text() for text in figure.axes[0].texts]
-
-
-def test_tradeoff_names_its_lines():
-    figure = tradeoff(2, nz.Approx("0.5", "1e-6"), nz.ZCDP("0.01"))
-    assert texts(figure) == [
-        "pure guessing",
-        "ρ = 0.01 (zCDP)",  # the strongest first
-        "ε = 0.5, δ = 1e-6",
-        "ε = 2",
-        "below a line: impossible\nfor any attacker",
-    ]
-    assert figure.axes[0].get_legend() is None
-    assert texts(tradeoff(1)) == ["pure guessing", "ε = 1", "impossible for\nany attacker"]
-    assert texts(tradeoff(1, 2, labels=["one", "two"]))[1:3] == ["one", "two"]
-    assert meaning._name(nz.Approx(1, "1e-9") * 2 + nz.ZCDP("0.1")) == "2 releases and 0.1-zCDP together"
-
-
-def test_tradeoff_draws_the_curve_with_its_corner():
-    line = tradeoff(1).axes[0].lines[1]
-    assert np.array_equal(line.get_ydata(), tradeoff_curve(1, line.get_xdata()))
-    assert np.min(np.abs(line.get_xdata() - 1 / (1 + math.e))) < 1e-12
-
-
-def test_odds_draws_a_band_for_each_epsilon():
-    figure = odds(1, "0.5", mark="0.1")
-    assert texts(figure) == ["ε = 0.5", "ε = 1", "15 %", "23 %"]
-    axes = figure.axes[0]
-    wide, narrow = (band.get_xy() for band in axes.patches)
-    for band, epsilon in ((wide, 1), (narrow, 0.5)):
-        after = band[np.abs(band[:, 0] - 0.5) < 1e-12, 1]  # the upper and the lower edge at one half
-        assert sorted(after) == pytest.approx([1 / (1 + math.exp(epsilon)), 1 / (1 + math.exp(-epsilon))])
-
-
-def test_many_and_near_lines_can_be_drawn():
-    assert len(texts(odds(*(f"{1 + i / 10}" for i in range(9))))) == 9
-    assert len(texts(tradeoff(*(f"{1 + i / 10}" for i in range(9))))) == 11
-    heights = [text.xy[1] for text in tradeoff(1, 1, 1).axes[0].texts[1:4]]
-    assert all(a - b > 0.05 for a, b in itertools.pairwise(heights))
-
-
-@pytest.mark.parametrize("call", [lambda: tradeoff(), lambda: tradeoff(1, labels=["a", "b"]), lambda: odds()])
-def test_nothing_to_draw(call):
-    with pytest.raises(InputError, match="at least one"):
-        call()
-
-
-@pytest.mark.parametrize(("name", "start"), [("a.svg", b"<?xml"), ("a.png", b"\x89PNG"), ("A.PDF", b"%PDF")])
-def test_saved_by_the_ending(tmp_path, name, start):
-    tradeoff(1, path=tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(start)
-    odds(1, path=str(tmp_path / name))
-    assert (tmp_path / name).read_bytes().startswith(start)
-
-
-def test_other_endings_are_refused(tmp_path):
-    with pytest.raises(InputError, match=r"\.svg"):
-        odds(1, path=tmp_path / "a.txt")
-
-
-def test_the_same_chart_is_the_same_file(tmp_path):
-    for name in ("a.svg", "b.svg"):
-        tradeoff(1, 2, path=tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-    assert b"<dc:date>" not in (tmp_path / "a.svg").read_bytes()
-
-
-def test_without_matplotlib(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert tradeoff_curve(1, 0.0) == pytest.approx(1)
-    with pytest.raises(InputError, match=r"pip install 'noisette\[plot\]'"):
-        tradeoff(1)
-
-
-def test_the_pages_pictures_are_there_and_small():
-    page = (DOCS / "privacy.md").read_text(encoding="utf-8")
-    shown = set(re.findall(r"!\[[^\]]+\]\(pictures/([a-z]+\.svg)\)", page))
-    assert shown == {"odds.svg", "tradeoff.svg"}
-    for name in shown:
-        assert (DOCS / "pictures" / name).stat().st_size < 60_000
-        assert f'"{name}"' in page  # and the call that makes it
 
 
 def test_a_curve_that_ignored_epsilons_would_be_seen(monkeypatch):
