@@ -16,8 +16,7 @@ from noisette.errors import InputError
 from noisette.privacy.convert import gaussian_delta
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld import compose
-from noisette.privacy.pld.compose import composed_delta, composed_epsilon
-from noisette.privacy.pld.direction import Direction
+from noisette.privacy.pld.compose import Direction, composed_delta, composed_epsilon
 from noisette.privacy.pld.loss import LatticeLaplace, LatticeNormal, Normal, Response, Subsampled
 from noisette.privacy.pld.tight import optimal_delta, tight_delta, tight_epsilon
 
@@ -363,16 +362,16 @@ def test_a_direction_is_left_out_where_that_is_certain(monkeypatch):
 def test_a_short_window_is_hardly_above_a_long_one(parts, delta, monkeypatch):
     """What comes back into the window is counted on top, never left out."""
     short = composed_epsilon(parts, delta)
-    for module in ("parts", "direction"):
-        monkeypatch.setattr(f"noisette.privacy.{module}.LOG_TINY", -35.0)
-    monkeypatch.setattr("noisette.privacy.pld.direction._TOLERANCES", [(1e-8, 1 << 18)])
+    for module in ("discretize", "compose"):
+        monkeypatch.setattr(f"noisette.privacy.pld.{module}.LOG_TINY", -35.0)
+    monkeypatch.setattr("noisette.privacy.pld.compose._TOLERANCES", [(1e-8, 1 << 18)])
     never_below_and_near(short, composed_epsilon(parts, delta), 1e-5)
 
 
 @pytest.mark.parametrize("parts", SAMPLED)
 def test_fewer_points_where_there_is_little_mass_cost_little(parts, monkeypatch):
     few = composed_epsilon(parts, 1e-6)
-    monkeypatch.setattr("noisette.privacy.pld.direction._strides", lambda *_: None)
+    monkeypatch.setattr("noisette.privacy.pld.compose._strides", lambda *_: None)
     never_below_and_near(few * (1 + 1e-9), composed_epsilon(parts, 1e-6), 2e-6)
 
 

@@ -18,7 +18,7 @@ from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import exp_up, ln_bounds
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
 from noisette.privacy.neighbours import Neighbours
-from noisette.privacy.pld.loss import Floats, Loss, Plain, Response, Subsampled
+from noisette.privacy.pld.loss import Floats, Loss, Pair, Response, Subsampled
 
 __all__ = ["FixedSample", "amplified", "fixed_size", "poisson"]
 
@@ -27,7 +27,7 @@ _ENOUGH = Fraction(200)  # e^-200 is nothing beside any rate
 
 
 @dataclass(frozen=True)
-class FixedSample(Plain):
+class FixedSample(Pair):
     """A mechanism on a sample of fixed size, `rate` of the people, under replace; its loss is symmetric.
 
     For losses above 0 the pair is P' = (1 - q) Q + q P against Q, for those below 0 its mirror image, and the rest lies
