@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from noisette.exact import samplers, vector
-from noisette.exact.blocks import Blocks
-from noisette.exact.digits import Digits
+from noisette.exact.gaussian_arrays import GaussianTable
+from noisette.exact.geometric_arrays import GeometricTable
 from noisette.exact.random import SYSTEM
 
 LAWS = {
-    "Laplace 10": lambda: Digits(Fraction(10), two_sided=True),
-    "Laplace 1000": lambda: Digits(Fraction(1000), two_sided=True),
-    "geometric 7": lambda: Digits(Fraction(7), two_sided=False),
-    "Gaussian 10": lambda: Blocks(Fraction(100)),
+    "Laplace 10": lambda: GeometricTable(Fraction(10), two_sided=True),
+    "Laplace 1000": lambda: GeometricTable(Fraction(1000), two_sided=True),
+    "geometric 7": lambda: GeometricTable(Fraction(7), two_sided=False),
+    "Gaussian 10": lambda: GaussianTable(Fraction(100)),
 }
 
 

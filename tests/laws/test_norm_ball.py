@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.goodness import ALPHA, p_value
 
-from noisette.exact.precise import precision
 from noisette.exact.random import SYSTEM
+from noisette.exact.rational import precision
 from noisette.laws import NormBall
 from noisette.laws.norm_ball import _attempt_round, _cube_weights, _differences, _shell_weights, _theta
 

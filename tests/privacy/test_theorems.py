@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisette.errors import InputError
-from noisette.exact.precise import precision
-from noisette.exact.rational import exp_down
+from noisette.exact.rational import exp_down, precision
 from noisette.privacy import theorems
 from noisette.privacy.convert import powers_up
 from noisette.privacy.pld.tight import optimal_delta

@@ -10,8 +10,7 @@ from fractions import Fraction
 
 from noisette.errors import InputError
 from noisette.exact.number import nearest_float
-from noisette.exact.precise import precision
-from noisette.exact.rational import exp_down, exp_up, ln_bounds, sqrt_down
+from noisette.exact.rational import exp_down, exp_up, ln_bounds, precision, sqrt_down
 
 __all__ = [
     "approx_delta",

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
-from noisette.exact.precise import precision
+from noisette.exact.rational import precision
 from noisette.privacy.convert import zcdp_epsilon
 from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure, once
 from noisette.privacy.pld.ranges import BoundedRange, fixed_delta

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value, pmf_fit
 from tests.tapes import Forced, Script
 
-from noisette.exact import table as module
+from noisette.exact import lookup_table as module
+from noisette.exact.lookup_table import CELLS, LookupTable
 from noisette.exact.random import SYSTEM
-from noisette.exact.table import CELLS, Table
 
 F = Fraction
 ONES = 2**64 - 1
@@ -31,7 +31,7 @@ def cumulative(points):
 
 
 def table_of(weights, first=0, tail=None):
-    return Table(cumulative(distribution(weights)), first, tail)
+    return LookupTable(cumulative(distribution(weights)), first, tail)
 
 
 def drawn(table, word, *more):
