@@ -218,9 +218,9 @@ def test_sizes_that_are_no_shapes_are_refused(size):
 
 @pytest.mark.parametrize("size", [3, (2, 1), (4,), np.int64(3)])
 def test_a_size_that_contradicts_the_parameters_is_refused(size):
-    with pytest.raises(InputError, match="size must be its shape"):
+    with pytest.raises(InputError, match="size must be their shape"):
         vector.discrete_laplace([1, 2], size)
-    with pytest.raises(InputError, match="size must be its shape"):
+    with pytest.raises(InputError, match="size must be their shape"):
         vector.discrete_laplace([[1, 2], [3, 4]], size)
 
 

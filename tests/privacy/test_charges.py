@@ -23,7 +23,7 @@ def test_a_gaussian_dominates_what_is_pure(e):
 def test_a_mix_adds_its_pure_parts_plainly_and_one_pair_for_the_rest():
     pure, noisy = nz.Pure("0.15"), nz.Gaussian(40).guarantee(1)
     alone, mix = charge_of(noisy), charge_of(pure + noisy)
-    assert mix.eps is None
+    assert mix.epsilon is None
     assert mix.plain == Fraction(15, 100) + alone.plain < Fraction("0.4")
     assert mix.aside == alone.aside == Fraction(1, 10**11)
 

@@ -77,7 +77,7 @@ def test_optimal_composition(k, e0, d0, delta, epsilon):
 
 
 def test_ten_thousand_databases():
-    """The deck's example: 1/800 each keeps (1, e^-32) in all, by optimal composition; 1/715.511 is the most."""
+    """A textbook example: 1/800 each keeps (1, e^-32) in all, by optimal composition; 1/715.511 is the most."""
     delta = Fraction(math.exp(-32))
     assert optimal_delta(Fraction(1, 800), Fraction(0), 10_000, Fraction(1)) == pytest.approx(1.4959831466085032e-17)
     assert nz.Pure("1/800") * 10_000 <= nz.Approx(1, delta)

@@ -247,7 +247,7 @@ def test_the_odds_of_a_range_are_those_of_gaussian_noise_at_most():
 def test_a_filter_counts_ranges_by_their_rho_and_their_odds():
     one = SUMS["exponential"]
     charge = charge_of(one)
-    assert (charge.eps, charge.rho) == (Fraction(1, 10), Fraction(1, 800))
+    assert (charge.epsilon, charge.rho) == (Fraction(1, 10), Fraction(1, 800))
     assert charge.square == square_of_pure(Fraction(1, 20))
     for rule, least in (("zcdp", 60), ("gaussian", 40)):
         f = Filter(nz.Approx(2, DELTA), reserve=0, rule=rule)

@@ -11,8 +11,8 @@ import noisette as nz
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Neighbours, Profile
 from noisette.privacy.guarantee import once
-from noisette.privacy.pld.loss import LatticeLaplace, Normal, Response, Subsampled
-from noisette.privacy.sampling import FixedSample, amplified, fixed_size, poisson
+from noisette.privacy.pld.loss import FixedSample, LatticeLaplace, Normal, Response, Subsampled
+from noisette.privacy.sampling import amplified, fixed_size, poisson
 
 AR, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 

@@ -20,7 +20,7 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Pair", "Response", "Subsampled"]
+__all__ = ["FixedSample", "LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Pair", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -329,3 +329,65 @@ class Subsampled:
         """epsilon^2/2 where the loss is bounded."""
         bound = self.pure()
         return None if bound is None else bound * bound / 2
+
+
+@dataclass(frozen=True)
+class FixedSample(Pair):
+    """A mechanism on a sample of fixed size, `rate` of the people, under replace; its loss is symmetric.
+
+    Losses above 0 are those of P' = (1 - q) Q + q P against Q, losses below 0 their mirror image, and the rest of the
+    mass lies at 0. This pair has the largest delta(epsilon) at every epsilon, for x against x' and back.
+    [after Balle-Barthe-Gaboardi 2018, Theorem 9, and Zhu-Dong-Wang 2022; proof: docs/proofs/composition.md]
+    """
+
+    base: Loss
+    rate: Fraction
+
+    @property
+    def _one_way(self) -> Subsampled:
+        return Subsampled(self.base, self.rate)
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """The atoms above 0, their mirror images, and one at 0."""
+        found = self.base.atoms()
+        if found is None:
+            return None
+        q, up = float(self.rate), found[0] > 0
+        losses = np.log1p(q * np.expm1(found[0][up]))
+        p = found[1][up] * ((1 - q) * np.exp(-found[0][up]) + q)
+        rest = max(0.0, 1 - self.certain() - float(p.sum()) - float((p * np.exp(-losses)).sum()))
+        return np.concatenate([-losses, [0.0], losses]), np.concatenate([p * np.exp(-losses), [rest], p])
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Mixed upper tails from 0 on; below 0 what the lower tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, a, 1 - b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """The mirror image of the upper tails below 0; from 0 on what the upper tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, 1 - a, b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def _mirrored(self, t: Floats) -> tuple[Floats, Floats]:
+        """P(L <= t) = Q(L >= -t) and Q(L <= t) = P(L >= -t), for t < 0."""
+        under_p, under_q = self._one_way.above(np.nextafter(np.maximum(-t, 0.0), -np.inf))
+        return under_q, under_p
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The larger end, on either side."""
+        high = self._one_way.ends(tail)[1]
+        return -high, high
+
+    def certain(self) -> float:
+        """The rate times that of the base: people outside the sample are safe."""
+        return self._one_way.certain()
+
+    def slack(self) -> float:
+        """At most that of the base."""
+        return self.base.slack()
+
+    def pure(self) -> Fraction | None:
+        """ln(1 + q (e^epsilon - 1)), rounded up."""
+        return self._one_way.pure()
