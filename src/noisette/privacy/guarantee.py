@@ -35,24 +35,25 @@ __all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure"
 LARGEST_EPSILON = 10**6
 
 
-def _epsilon(value: Number) -> Fraction:
-    number = fraction(value, "epsilon")
-    if number < 0 or number > LARGEST_EPSILON:
-        raise InputError(f"epsilon must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between 0.1 and 10.")
+def _size(value: Number, name: str, usual: str) -> Fraction:
+    number = fraction(value, name)
+    if not 0 <= number <= LARGEST_EPSILON:
+        raise InputError(f"{name} must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between {usual}.")
     return number
+
+
+def _epsilon(value: Number) -> Fraction:
+    return _size(value, "epsilon", "0.1 and 10")
+
+
+def _rho(value: Number) -> Fraction:
+    return _size(value, "rho", "0.001 and 1")
 
 
 def _delta(value: Number) -> Fraction:
     number = fraction(value, "delta")
     if not 0 <= number < 1:
         raise InputError("delta must be at least 0 and below 1: a usual one is '1e-6'.")
-    return number
-
-
-def _rho(value: Number) -> Fraction:
-    number = fraction(value, "rho")
-    if not 0 <= number <= LARGEST_EPSILON:
-        raise InputError(f"rho must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between 0.001 and 1.")
     return number
 
 
