@@ -5,7 +5,7 @@ from functools import reduce
 from operator import add
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import noisette as nz
@@ -90,12 +90,21 @@ def test_implication_is_reflexive(a):
     assert a <= a
 
 
-@settings(max_examples=40)
-@given(promises, promises, promises)
-def test_implication_is_transitive(a, b, c):
-    """A delta is rounded up on the way, so the last promise gets room for that."""
-    assume(a <= b and b <= c)
-    assert a <= (nz.Approx(c.epsilon, c.delta + Fraction(1, 10**12)) if isinstance(c, nz.Approx) else c)
+SAMPLES = [
+    *(nz.Pure(e) for e in (0, "1/2", 1, 2)),
+    *(nz.Approx(e, d) for e in (0, "1/2", 1, 2) for d in (0, "1e-9", "1e-3")),
+    *(nz.ZCDP(rho) for rho in (0, "1/8", "1/2", 2)),
+]
+
+
+def test_implication_is_transitive():
+    """On the right of <= only the statement counts, so a guarantee with losses stands first in a chain."""
+    implied = {a: {b for b in SAMPLES if a <= b} for a in SAMPLES}
+    for a in [*SAMPLES, *MECHANISMS]:
+        weaker = {b for b in SAMPLES if a <= b}
+        for b in weaker:
+            assert implied[b] <= weaker
+    assert 50 < sum(map(len, implied.values())) < len(SAMPLES) ** 2 - 50
 
 
 @given(epsilons)
@@ -107,9 +116,9 @@ def test_a_delta_of_zero_is_pure(epsilon):
     assert a + nz.ZCDP(1) == pure + nz.ZCDP(1)
 
 
-@given(promises, promises)
-def test_a_sum_implies_no_less_than_each_part(a, b):
-    assume(type(a) is type(b) and not isinstance(a, nz.Approx))
+@given(st.one_of(st.tuples(pures, pures), st.tuples(zcdps, zcdps)))
+def test_each_part_implies_the_sum(parts):
+    a, b = parts
     assert a <= a + b
     assert b <= a + b
 

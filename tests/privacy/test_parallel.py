@@ -134,7 +134,7 @@ def test_what_is_kept_dominates_every_part(e):
     ],
 )
 def test_kinds_that_have_no_order_are_refused(parts):
-    with pytest.raises(InputError, match="all Pure, all Approx or all ZCDP"):
+    with pytest.raises(InputError, match="all be Pure, all Approx or all ZCDP"):
         parallel(*parts, neighbours=AR)
 
 
