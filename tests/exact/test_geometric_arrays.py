@@ -27,7 +27,7 @@ def top_below(scale, shift):
 
 
 @pytest.mark.parametrize("scale", ["1/3", "1", "40", "41", "1000", str(2**40)])
-def test_ties_of_the_top_digit_are_parted_by_the_law(scale):
+def test_ties_of_the_top_digit_are_resolved_by_the_law(scale):
     law = GeometricTable(F(scale), two_sided=True)
     below = top_below(scale, law.shift)
     for h in {-3, -1, 0, 1, 2} & set(range(law.top.first + 2, law.top.first + law.top.last - 1)):
@@ -128,7 +128,7 @@ def test_one_by_one_is_the_same_law(scale, two_sided):
 
 @pytest.mark.parametrize("scale", ["1/50", "1/5000", "1e-9"])
 def test_tiny_scales_are_quick(scale):
-    """Their noise is zero but for a chance that no 64-bit word can show."""
+    """Their noise is zero except with a probability below 2^-64."""
     out = np.ones(1000, np.int64)
     with within(2):
         far = GeometricTable(F(scale), two_sided=True).fill(out, SYSTEM)

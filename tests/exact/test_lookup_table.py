@@ -67,7 +67,7 @@ def test_every_wall_parts_its_two_atoms(weights, first, more):
 
 
 @pytest.mark.parametrize("weights", [(1, 2), (1, 1, 1), (3, 10**12, 4), (1, 10**25, 1, 1)])
-def test_ties_are_parted_by_further_digits(weights):
+def test_ties_are_resolved_by_further_digits(weights):
     points = distribution(weights)
     table = table_of(weights)
     for i, point in enumerate(points[:-1]):

@@ -35,10 +35,10 @@ CASES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("draw", "law", "parameters", "reach"), CASES)
-def test_every_entry_has_its_own_law(draw, law, parameters, reach):
+@pytest.mark.parametrize(("draw", "law", "parameters", "width"), CASES)
+def test_every_entry_has_its_own_law(draw, law, parameters, width):
     for parameter, drawn in columns(draw, parameters, 10_000).items():
-        edges = np.unique(np.linspace(-1, 1, 801) * min(reach(parameter), 2.0**62) // 1).astype(np.int64)
+        edges = np.unique(np.linspace(-1, 1, 801) * min(width(parameter), 2.0**62) // 1).astype(np.int64)
         drawn = np.clip(drawn, -(2**63) + 1, 2**63 - 1).astype(np.int64)
         assert goodness.fit(drawn, law(parameter), edges) > ALPHA, parameter
         if parameter > 1:

@@ -81,7 +81,7 @@ def test_directed_exp(x):
     assert (up - down) * 2**90 < true
 
 
-def test_directed_exp_of_the_hardly_there():
+def test_directed_exp_of_very_negative_numbers():
     assert rational.exp_down(F(-3001)) == 0
     assert truth(mpmath.exp, F(-3001), 0) < rational.exp_up(F(-3001)) < F(1, 2**3999)
 

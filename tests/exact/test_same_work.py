@@ -85,7 +85,7 @@ def test_every_value_runs_the_same_lines_and_takes_the_same_coins(name):
     assert found[0][2][-1] == ("bits", vector._IDLE_BITS), "the wait is drawn last"
 
 
-def test_the_specification_is_told_apart():
+def test_the_specification_is_convicted():
     runs = {len(work(lambda rng: samplers.discrete_laplace(Fraction(10), rng), SYSTEM)[1]) for _ in range(64)}
     assert len(runs) > 1  # all alike with a probability below 1e-9: the first attempt fails one time in three
 

@@ -18,9 +18,9 @@ LAPLACE_SCALES = ["1/3", "1", "10", "24", "25", "1000", str(2**20), str(2**40), 
 VARIANCES = ["1/10", "1", "100", "1000000", str(1025**2), str(4097**2), str(2**40), str(2**80), str(2**118)]
 
 
-def edges(reach):
+def edges(width):
     """Edges that also part the far tail of a million draws, as far as int64 goes."""
-    return goodness.integers(min(reach, 2.0**62))
+    return goodness.integers(min(width, 2.0**62))
 
 
 @pytest.mark.slow

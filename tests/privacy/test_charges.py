@@ -12,7 +12,7 @@ from noisette.privacy.convert import gaussian_delta
 
 @pytest.mark.parametrize("e", ["1/1000", "1/64", "0.016", "0.1", "1", "3", "20", "600", "701"])
 def test_a_gaussian_dominates_what_is_pure(e):
-    """The curves of delta, at every epsilon in question; and hardly a smaller one would."""
+    """The curves of delta, at every epsilon in question; and a slightly smaller one does not."""
     e0, square = Fraction(e), square_of_pure(Fraction(e))
     mu, least = Fraction(math.sqrt(square) * (1 + 1e-15)), Fraction(math.sqrt(square) * 0.999)
     response = [nz.Pure(e0).delta_at(e0 * i / 8) for i in range(8)]

@@ -107,7 +107,7 @@ def test_what_separates_drawn_from_accounted_noise_is_spent_too():
         f.charge(near)
     assert Filter(nz.Approx(1, "1e-6"), reserve=0, rule="zcdp").allows(near)
     assert not Filter(nz.Approx(1, "1e-6"), reserve=0, rule="gaussian").allows(near)
-    assert Filter(nz.Approx(1, "1e-6"), reserve=0).allows(near)  # too rough for the Gaussian rule, so by the other one
+    assert Filter(nz.Approx(1, "1e-6"), reserve=0).allows(near)  # too coarse for the Gaussian rule, so by zCDP
 
 
 # Plain sums with Gaussian noise in them

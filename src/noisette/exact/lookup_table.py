@@ -89,7 +89,7 @@ class LookupTable:
         """Fill a chunk; draws from beyond the ends are left 0 in `out` and returned as {position: value}."""
         if len(out) <= _FEW:
             word = rng.words(len(out), np.uint64)
-            out[:], far = self._settled(word, np.searchsorted(self._cut, word, side="left"), rng)
+            out[:], far = self._values(word, np.searchsorted(self._cut, word, side="left"), rng)
             return far
         lowest, value, crowded = self._cells
         cells = rng.words(len(out), np.uint16)
@@ -102,10 +102,10 @@ class LookupTable:
         atom += word > self._cut[atom]  # most crowded cells hold a single CDF point
         beyond = np.flatnonzero(word > self._cut[atom])
         atom[beyond] = np.searchsorted(self._cut, word[beyond], side="left")
-        out[at], far = self._settled(word, atom, rng)
+        out[at], far = self._values(word, atom, rng)
         return {int(at[i]): value for i, value in far.items()}
 
-    def _settled(
+    def _values(
         self, word: NDArray[np.uint64], atom: NDArray[np.int64], rng: Random
     ) -> tuple[NDArray[np.int64], dict[int, int]]:
         """Resolve ties and turn atoms into values; values from beyond the ends are returned separately."""

@@ -281,9 +281,9 @@ def test_discrete_noise_is_near_rounded_continuous_noise_point_by_point(s):
     discrete = np.exp(-(y**2) / (2 * s**2))
     discrete /= 2 * discrete.sum() - 1
     assert np.all(discrete <= rounded * np.exp(1 / (16 * s**2)))
-    reach = ((y / s) ** 2 + 1) / (24 * s**2)
-    assert np.all(rounded <= discrete * np.exp(reach) * (1 + 1e-12))
-    assert not np.all(rounded <= discrete * np.exp(reach / 2))
+    excess = ((y / s) ** 2 + 1) / (24 * s**2)
+    assert np.all(rounded <= discrete * np.exp(excess) * (1 + 1e-12))
+    assert not np.all(rounded <= discrete * np.exp(excess / 2))
     assert not np.all(discrete <= rounded * np.exp(1 / (32 * s**2)))
 
 
@@ -359,8 +359,8 @@ def test_a_direction_is_left_out_where_that_is_certain(monkeypatch):
 
 @pytest.mark.parametrize("parts", [*SAMPLED, {LatticeLaplace(Fraction(1, 10), 2**40): 300}, {Normal(Fraction(2)): 1}])
 @pytest.mark.parametrize("delta", [1e-2, 1e-9])
-def test_a_short_window_is_hardly_above_a_long_one(parts, delta, monkeypatch):
-    """What comes back into the window is counted on top, never left out."""
+def test_a_short_window_is_close_to_a_long_one(parts, delta, monkeypatch):
+    """Masses that fold back into the window are counted twice, never left out."""
     short = composed_epsilon(parts, delta)
     for module in ("discretize", "compose"):
         monkeypatch.setattr(f"noisette.privacy.pld.{module}.LOG_TINY", -35.0)
