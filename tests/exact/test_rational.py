@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.tapes import exact
 
 from noisette.exact import rational
+from noisette.exact.rational import precision
 
 F = Fraction
 BITS = st.integers(0, 300)
@@ -80,7 +81,7 @@ def test_directed_exp(x):
     assert (up - down) * 2**90 < true
 
 
-def test_directed_exp_of_the_hardly_there():
+def test_directed_exp_of_very_negative_numbers():
     assert rational.exp_down(F(-3001)) == 0
     assert truth(mpmath.exp, F(-3001), 0) < rational.exp_up(F(-3001)) < F(1, 2**3999)
 
@@ -124,3 +125,12 @@ def test_large_exponentials_continue_small_ones():
     x = Fraction(129, 2)
     assert rational.exp_down(x) <= Fraction(rational.exp_bounds(x, 64)[1], 1 << 64)
     assert rational.exp_up(x) >= Fraction(rational.exp_bounds(x, 64)[0], 1 << 64)
+
+
+def test_precision_is_what_was_asked_for_and_stays_private():
+    before = mpmath.mp.prec
+    context = precision(500)
+    root = context.sqrt(2)
+    assert mpmath.mp.prec == before
+    assert abs(Fraction(*mpmath.libmp.to_rational(root._mpf_)) ** 2 - 2) < Fraction(1, 2**490)
+    assert precision(53).prec == 53

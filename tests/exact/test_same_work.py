@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from noisette.exact import samplers, vector
-from noisette.exact.blocks import Blocks
-from noisette.exact.digits import Digits
+from noisette.exact.gaussian_arrays import GaussianTable
+from noisette.exact.geometric_arrays import GeometricTable
 from noisette.exact.random import SYSTEM
 
 LAWS = {
-    "Laplace 10": lambda: Digits(Fraction(10), two_sided=True),
-    "Laplace 1000": lambda: Digits(Fraction(1000), two_sided=True),
-    "geometric 7": lambda: Digits(Fraction(7), two_sided=False),
-    "Gaussian 10": lambda: Blocks(Fraction(100)),
+    "Laplace 10": lambda: GeometricTable(Fraction(10), two_sided=True),
+    "Laplace 1000": lambda: GeometricTable(Fraction(1000), two_sided=True),
+    "geometric 7": lambda: GeometricTable(Fraction(7), two_sided=False),
+    "Gaussian 10": lambda: GaussianTable(Fraction(100)),
 }
 
 
@@ -85,7 +85,7 @@ def test_every_value_runs_the_same_lines_and_takes_the_same_coins(name):
     assert found[0][2][-1] == ("bits", vector._IDLE_BITS), "the wait is drawn last"
 
 
-def test_the_specification_is_told_apart():
+def test_the_specification_is_convicted():
     runs = {len(work(lambda rng: samplers.discrete_laplace(Fraction(10), rng), SYSTEM)[1]) for _ in range(64)}
     assert len(runs) > 1  # all alike with a probability below 1e-9: the first attempt fails one time in three
 

@@ -18,9 +18,9 @@ LAPLACE_SCALES = ["1/3", "1", "10", "24", "25", "1000", str(2**20), str(2**40), 
 VARIANCES = ["1/10", "1", "100", "1000000", str(1025**2), str(4097**2), str(2**40), str(2**80), str(2**118)]
 
 
-def edges(reach):
+def edges(width):
     """Edges that also part the far tail of a million draws, as far as int64 goes."""
-    return goodness.integers(min(reach, 2.0**62))
+    return goodness.integers(min(width, 2.0**62))
 
 
 @pytest.mark.slow
@@ -218,9 +218,9 @@ def test_sizes_that_are_no_shapes_are_refused(size):
 
 @pytest.mark.parametrize("size", [3, (2, 1), (4,), np.int64(3)])
 def test_a_size_that_contradicts_the_parameters_is_refused(size):
-    with pytest.raises(InputError, match="size must be its shape"):
+    with pytest.raises(InputError, match="size must be their shape"):
         vector.discrete_laplace([1, 2], size)
-    with pytest.raises(InputError, match="size must be its shape"):
+    with pytest.raises(InputError, match="size must be their shape"):
         vector.discrete_laplace([[1, 2], [3, 4]], size)
 
 

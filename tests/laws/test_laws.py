@@ -26,22 +26,22 @@ LAWS = [
 ]
 
 
-@pytest.mark.parametrize(("law", "reach"), LAWS)
-def test_law_is_consistent_with_its_weights(law, reach):
-    z = np.arange(-reach, reach + 1)
+@pytest.mark.parametrize(("law", "width"), LAWS)
+def test_law_is_consistent_with_its_weights(law, width):
+    z = np.arange(-width, width + 1)
     p = law.pmf(z)
     assert p.sum() == pytest.approx(1, abs=1e-12)
     assert np.cumsum(p) == pytest.approx(law.cdf(z), abs=1e-11)
     assert law.variance() == pytest.approx(np.sum(p * z * z), rel=1e-9)
     assert law.mean_absolute() == pytest.approx(np.sum(p * abs(z)), rel=1e-9)
-    for t in (0, 1, reach // 4):
+    for t in (0, 1, width // 4):
         assert law.tail(t) == pytest.approx(p[abs(z) > t].sum(), rel=1e-8, abs=1e-13)
     assert np.all(p == p[::-1]), "noise must be symmetric"
 
 
-@pytest.mark.parametrize(("law", "reach"), LAWS)
+@pytest.mark.parametrize(("law", "width"), LAWS)
 @pytest.mark.parametrize("level", [0.01, 0.5, 0.9, 0.95, 0.999])
-def test_quantiles_and_half_widths_are_the_smallest(law, reach, level):
+def test_quantiles_and_half_widths_are_the_smallest(law, width, level):
     z = law.quantile(level)
     assert law.cdf(z) >= level > law.cdf(z - 1)
     t = half_width(law, level)
@@ -49,11 +49,11 @@ def test_quantiles_and_half_widths_are_the_smallest(law, reach, level):
     assert t == 0 or law.tail(t - 1) > 1 - level
 
 
-@pytest.mark.parametrize(("law", "reach"), LAWS)
-def test_samples_follow_the_law(law, reach):
+@pytest.mark.parametrize(("law", "width"), LAWS)
+def test_samples_follow_the_law(law, width):
     array = law.sample(200_000)
-    assert pmf_fit(array, law.pmf, -reach, reach) > ALPHA
-    assert pmf_fit([law.sample() for _ in range(3000)], law.pmf, -reach, reach) > ALPHA
+    assert pmf_fit(array, law.pmf, -width, width) > ALPHA
+    assert pmf_fit([law.sample() for _ in range(3000)], law.pmf, -width, width) > ALPHA
 
 
 @pytest.mark.parametrize("factor", ["0.8", "1.25"])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.goodness import ALPHA, p_value
 
-from noisette.exact.precise import precision
 from noisette.exact.random import SYSTEM
+from noisette.exact.rational import precision
 from noisette.laws import NormBall
 from noisette.laws.norm_ball import _attempt_round, _cube_weights, _differences, _shell_weights, _theta
 
@@ -17,14 +17,14 @@ NORMS = [1, 2, math.inf]
 SMALL = [(1, Fraction(1), 45), (2, Fraction(1, 2), 25), (2, Fraction(2), 70), (3, Fraction(2, 3), 26)]
 
 
-def box(dimension: int, reach: int) -> np.ndarray:
-    return np.array(list(itertools.product(range(-reach, reach + 1), repeat=dimension)))
+def box(dimension: int, width: int) -> np.ndarray:
+    return np.array(list(itertools.product(range(-width, width + 1), repeat=dimension)))
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize(("d", "s", "reach"), SMALL)
-def test_statistics_agree_with_enumeration(norm, d, s, reach):
-    ball, z = NormBall(norm, s, dimension=d), box(d, reach)
+@pytest.mark.parametrize(("d", "s", "width"), SMALL)
+def test_statistics_agree_with_enumeration(norm, d, s, width):
+    ball, z = NormBall(norm, s, dimension=d), box(d, width)
     p = ball.pmf(z)
     assert p.sum() == pytest.approx(1, abs=1e-9)
     assert ball.variance() == pytest.approx(np.sum(p * z[:, 0] ** 2), rel=1e-7)
@@ -39,10 +39,10 @@ def test_statistics_agree_with_enumeration(norm, d, s, reach):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize(("d", "s", "reach"), SMALL)
-def test_samples_follow_the_law(norm, d, s, reach):
+@pytest.mark.parametrize(("d", "s", "width"), SMALL)
+def test_samples_follow_the_law(norm, d, s, width):
     """Goodness of fit over single cells near the origin and shells of the norm beyond."""
-    ball, z = NormBall(norm, s, dimension=d), box(d, reach)
+    ball, z = NormBall(norm, s, dimension=d), box(d, width)
     draws = np.array([ball.sample() for _ in range(8000)], dtype=np.int64)
 
     def cell(v: np.ndarray) -> list[tuple[int, ...]]:

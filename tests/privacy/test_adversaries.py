@@ -1,4 +1,4 @@
-"""Adversaries who choose each cost in the light of earlier answers: none of them breaks a filter or an odometer."""
+"""Adversaries who choose each cost after seeing earlier answers: none of them breaks a filter or an odometer."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -137,16 +137,16 @@ def test_gaussian_costs_may_depend_on_earlier_answers():
     """Two steps, the second the larger the nearer its goal the first one came: the curve is that of one Gaussian."""
     y, step = np.linspace(-12, 12, 48_001, retstep=True)
     first, mu, eps = 0.6, 1.0, 1.0
-    told = first * y + first**2 / 2  # the loss after the first answer, y standard normal under P
+    loss = first * y + first**2 / 2  # the loss after the first answer, y standard normal under P
 
     def delta_of(rest: float) -> np.ndarray:
-        return norm.cdf(rest / 2 - (eps - told) / rest) - np.exp(eps - told) * norm.cdf(-rest / 2 - (eps - told) / rest)
+        return norm.cdf(rest / 2 - (eps - loss) / rest) - np.exp(eps - loss) * norm.cdf(-rest / 2 - (eps - loss) / rest)
 
     all_left = delta_of(math.sqrt(mu**2 - first**2))
-    some_left = np.maximum(delta_of(0.3), -np.expm1(np.minimum(0.0, eps - told)))
+    some_left = np.maximum(delta_of(0.3), -np.expm1(np.minimum(0.0, eps - loss)))
     truth = gaussian_delta(Fraction(mu), Fraction(eps))
     assert (norm.pdf(y) * all_left).sum() * step == pytest.approx(truth, rel=1e-6)
-    assert (norm.pdf(y) * np.where(told > 0.8, some_left, all_left)).sum() * step < truth
+    assert (norm.pdf(y) * np.where(loss > 0.8, some_left, all_left)).sum() * step < truth
 
 
 @pytest.mark.parametrize("delta", ["0.3", "0.05"])

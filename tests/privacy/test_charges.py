@@ -12,7 +12,7 @@ from noisette.privacy.convert import gaussian_delta
 
 @pytest.mark.parametrize("e", ["1/1000", "1/64", "0.016", "0.1", "1", "3", "20", "600", "701"])
 def test_a_gaussian_dominates_what_is_pure(e):
-    """The curves of delta, at every epsilon in question; and hardly a smaller one would."""
+    """The curves of delta, at every epsilon in question; and a slightly smaller one does not."""
     e0, square = Fraction(e), square_of_pure(Fraction(e))
     mu, least = Fraction(math.sqrt(square) * (1 + 1e-15)), Fraction(math.sqrt(square) * 0.999)
     response = [nz.Pure(e0).delta_at(e0 * i / 8) for i in range(8)]
@@ -23,7 +23,7 @@ def test_a_gaussian_dominates_what_is_pure(e):
 def test_a_mix_adds_its_pure_parts_plainly_and_one_pair_for_the_rest():
     pure, noisy = nz.Pure("0.15"), nz.Gaussian(40).guarantee(1)
     alone, mix = charge_of(noisy), charge_of(pure + noisy)
-    assert mix.eps is None
+    assert mix.epsilon is None
     assert mix.plain == Fraction(15, 100) + alone.plain < Fraction("0.4")
     assert mix.aside == alone.aside == Fraction(1, 10**11)
 

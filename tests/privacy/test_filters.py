@@ -90,9 +90,7 @@ def test_sums_and_samples_are_costs():
 def test_deltas_are_spent_from_the_reserve():
     f = Filter(nz.Approx(1, "1e-6"), reserve="1e-6")  # basic composition
     f.charge(nz.Approx("0.5", "4e-7"))
-    with pytest.raises(
-        BudgetError, match="exceed the 1e-06 that is set aside for them: ask with a smaller delta, or open"
-    ):
+    with pytest.raises(BudgetError, match="exceed their reserve of 1e-06: ask with a smaller delta, or open"):
         f.charge(nz.Approx("0.1", "7e-7"))
     f.charge(nz.Approx("0.5", "6e-7"))
     assert (f.spent, f.left) == (nz.Approx(1, "1e-6"), nz.Approx(0, 0))
@@ -109,7 +107,7 @@ def test_what_separates_drawn_from_accounted_noise_is_spent_too():
         f.charge(near)
     assert Filter(nz.Approx(1, "1e-6"), reserve=0, rule="zcdp").allows(near)
     assert not Filter(nz.Approx(1, "1e-6"), reserve=0, rule="gaussian").allows(near)
-    assert Filter(nz.Approx(1, "1e-6"), reserve=0).allows(near)  # too rough for the Gaussian rule, so by the other one
+    assert Filter(nz.Approx(1, "1e-6"), reserve=0).allows(near)  # too coarse for the Gaussian rule, so by zCDP
 
 
 # Plain sums with Gaussian noise in them
@@ -120,7 +118,7 @@ def test_the_pair_of_a_cost_is_true(rho):
     """For Gaussian noise, whose curve is known, and by the conversion of zCDP that is used elsewhere."""
     pair = charge_of(nz.ZCDP(rho))
     mu = Fraction(math.sqrt(2 * Fraction(rho)))
-    assert (pair.eps, pair.aside) == (None, Fraction(1, 10**11))
+    assert (pair.epsilon, pair.aside) == (None, Fraction(1, 10**11))
     assert gaussian_delta(mu, pair.plain) <= float(pair.aside)
     assert float(pair.plain) == pytest.approx(nz.ZCDP(rho).epsilon_at("1e-11"), rel=1e-9)
     assert charge_of(nz.Pure("0.3")).plain == Fraction(3, 10)
@@ -180,7 +178,7 @@ def worst(plain_of, monkeypatch):
 
     @cache
     def accepts(few, many):
-        state = charges.State(charge_of(small) * few + charge_of(large) * many, None, "zcdp")
+        state = charges.FilterState(charge_of(small) * few + charge_of(large) * many, None, "zcdp")
         return Filter(nz.Approx(1, "0.1"), reserve=0, plain="0.06", state=state).allows(nz.Pure(0))
 
     @cache
@@ -209,10 +207,10 @@ def test_a_twin_with_a_pair_that_is_not_true_breaks(monkeypatch):
 @pytest.mark.parametrize(
     ("f", "first", "second", "why"),
     [
-        (Filter(nz.Pure(1)), nz.Pure("0.9"), nz.Pure("0.2"), "0.1-DP left, into which a cost of 0.2-DP does not fit"),
+        (Filter(nz.Pure(1)), nz.Pure("0.9"), nz.Pure("0.2"), "0.1-DP left, and a cost of 0.2-DP does not fit"),
         (Filter(nz.Pure(1)), nz.Pure("0.5"), nz.ZCDP("0.001"), "not pure"),
         (Filter(nz.Pure(1)), nz.Pure("0.5"), nz.Approx("0.1", "1e-9"), "has a delta"),
-        (Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Pure(1), "0.1-zCDP left, into which a cost of 1-DP does not fit"),
+        (Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Pure(1), "0.1-zCDP left, and a cost of 1-DP does not fit"),
         (Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Approx("0.1", "1e-9"), "has a delta"),
         (Filter(nz.Approx(1, "1e-6")), nz.Pure("0.5"), nz.Pure("0.6"), r"0.5, 1e-08\)-DP left, .* does not fit"),
         (Filter(nz.Approx(1, "1e-6")), gaussian(Fraction(1, 10)), nz.ZCDP("1e-6"), "rule='zcdp'"),

@@ -36,7 +36,7 @@ def tables() -> list[tuple[int, ...]]:
 
 
 def test_enumeration_agrees():
-    """Neighbours are told apart by a factor 3 at most if one is added, but by 6 if one is replaced."""
+    """Probabilities of neighbours differ by a factor of at most 3 if one is added, and of 6 if one is replaced."""
     added = [(x, (*x, part)) for x in tables() for part in range(3)]
     replaced = [(x, (*x[:-1], part)) for x in tables() if x for part in range(3)]
     assert worst(added + [(y, x) for x, y in added]) == 3
@@ -134,7 +134,7 @@ def test_what_is_kept_dominates_every_part(e):
     ],
 )
 def test_kinds_that_have_no_order_are_refused(parts):
-    with pytest.raises(InputError, match="all Pure, all Approx or all ZCDP"):
+    with pytest.raises(InputError, match="all be Pure, all Approx or all ZCDP"):
         parallel(*parts, neighbours=AR)
 
 

@@ -11,8 +11,8 @@ import noisette as nz
 from noisette.errors import InputError, PrivacyError
 from noisette.privacy import Neighbours, Profile
 from noisette.privacy.guarantee import once
-from noisette.privacy.pld.loss import LatticeLaplace, Normal, Response, Subsampled
-from noisette.privacy.sampling import FixedSample, amplified, fixed_size, poisson
+from noisette.privacy.pld.loss import FixedSample, LatticeLaplace, Normal, Response, Subsampled
+from noisette.privacy.sampling import amplified, fixed_size, poisson
 
 AR, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
@@ -89,7 +89,7 @@ def test_sums_of_samples_compose_tightly():
 EPSILON, TRUTH = math.log(3), Fraction(3, 4)
 
 
-def told(taken: tuple[bool, ...]) -> Fraction:
+def answered(taken: tuple[bool, ...]) -> Fraction:
     return TRUTH if any(taken) else 1 - TRUTH
 
 
@@ -105,7 +105,7 @@ def test_poisson_samples_one_by_one():
         return sum(
             (
                 math.prod((q if i else 1 - q for i in inside), start=Fraction(1))
-                * told(tuple(p for p, i in zip(people, inside, strict=True) if i))
+                * answered(tuple(p for p, i in zip(people, inside, strict=True) if i))
                 for inside in itertools.product([False, True], repeat=len(people))
             ),
             Fraction(0),
@@ -122,7 +122,7 @@ def test_samples_of_fixed_size_one_by_one():
 
     def released(people: tuple[bool, ...]) -> Fraction:
         samples = list(itertools.combinations(people, m))
-        return sum(map(told, samples), Fraction(0)) / len(samples)
+        return sum(map(answered, samples), Fraction(0)) / len(samples)
 
     tables = list(itertools.product([False, True], repeat=n))
     worst = max(ratios(released(x), released((*x[:-1], not x[-1]))) for x in tables)
@@ -193,7 +193,7 @@ def test_fixed_samples_compose_as_losses():
     assert 0 < (noisy * 100).epsilon_at("1e-6") < (gaussian(2) * 100).epsilon_at("1e-6") / 4
     assert fixed_size(one, 1, 2).losses == fixed_size(nz.Pure(1), 1, 20).losses
     both = fixed_size(nz.Approx(1, "1e-4"), 1, 4) * 8
-    assert both.epsilon_at("1e-5") == math.inf  # what is told for certain stays: 2e-4
+    assert both.epsilon_at("1e-5") == math.inf  # an infinite loss stays possible: 2e-4
     assert both.epsilon_at("1e-2") < 8 * one.epsilon * 3
 
 

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisette.errors import InputError
-from noisette.exact.precise import precision
-from noisette.exact.rational import exp_down
+from noisette.exact.rational import exp_down, precision
 from noisette.privacy import theorems
 from noisette.privacy.convert import powers_up
 from noisette.privacy.pld.tight import optimal_delta
@@ -208,7 +207,7 @@ def test_rounded_up():
         (lambda: theorems.renyi_response(2, keep=1), "keep must lie"),
         (lambda: theorems.renyi_laplace("1/2", 1), "alpha"),
         (lambda: theorems.renyi_gaussian(2, 1, -1), "distance"),
-        (lambda: theorems.renyi_to_epsilon(1, 1, "1e-6"), "order above 1"),
+        (lambda: theorems.renyi_to_epsilon(1, 1, "1e-6"), "alpha must be above 1"),
     ],
 )
 def test_what_cannot_be_is_refused(call, match):

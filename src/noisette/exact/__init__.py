@@ -1,4 +1,11 @@
-"""Coins and exact numbers: the only place where randomness enters."""
+"""Coins and exact numbers: the only place where randomness enters.
+
+random             the one source of random bits
+number, rational   numbers as people write them, read exactly; enclosures of exp, ln and sqrt
+samplers           the specification: one exact draw from each law
+vector             the same laws for arrays; built on lookup_table, geometric_arrays, gaussian_arrays and integers
+choice, real       an exact choice in proportion to e^-y; exact comparison of Gumbel variables
+"""
 
 from noisette.exact import rational, samplers, vector
 

@@ -1,11 +1,11 @@
-"""Choose one of k with probability proportional to e^-y, exactly, however many there are and however large the y.
+"""Choose one of k candidates with probability proportional to e^-y, exactly, for any k and any y >= 0.
 
-Whole weights W >= 2^40 e^-y propose; a coin of probability 2^40 e^-y / W accepts, nearly always. The weights come from
-floats with room to spare, so floats decide how long it takes but never what comes out; the coin is exact.
+Whole weights W >= 2^40 e^-y propose a candidate; a coin of probability 2^40 e^-y / W accepts it, nearly always. Floats
+with a margin give the weights, so they decide the running time but never the result; the coin is exact.
 
-Two such choices tell their y apart. Where no y differs by more than t and the least of each are 0, the probabilities of
-the same i differ by at most a factor e^`loss`, loss = t + ln((k - 1)/(1 + (k - 2) e^-t)), and some by nearly as much:
-all but two have y = 0 in one choice and t in the other, one has 0 in both, one is t nearer but far away in both.
+The privacy loss of such a choice: if no y changes by more than t and the smallest y is 0 before and after, every
+probability changes by a factor of at most e^`loss`, loss = t + ln((k - 1)/(1 + (k - 2) e^-t)). The bound is tight: let
+all candidates except two go from 0 to t, one stay at 0, and one, far away, come nearer by t.
 
 Vocabulary: `y` exponents, >= 0 · `near` floats close to them · `weight` i -> e^-y_i as a number to be enclosed.
 """
@@ -25,16 +25,16 @@ from noisette.exact.samplers import Bounds, bernoulli_real, retry
 __all__ = ["LARGEST", "choose", "flips", "loss", "move", "proposed"]
 
 LARGEST = 1 << 22
-"""How many there may be: their weights add up to less than 2^63."""
+"""The largest number of candidates: their weights add up to less than 2^63."""
 
 _BITS = 40
-_ROOM = 2.0**-20  # far more than floats err by: what `near` misses, and the rounding of exp
+_ROOM = 2.0**-20  # a margin far above the errors of `near` and of exp
 
-_FAR = 64.0  # where 2^40 e^-y is below 1, by far
+_FAR = 64.0  # a y for which 2^40 e^-y is far below 1
 
 
 def proposed(near: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return whole weights above 2^40 e^-y, by a part in a million and by one.
+    """Return whole weights above 2^40 e^-y, with a margin of one part in a million plus one.
 
     >>> proposed(np.array([0.0, 1.0, 1e9])).tolist()
     [1099512676353, 404488108938, 1]
@@ -69,7 +69,7 @@ def _share(weight: Bounds, width: int) -> Bounds:
     def bounds(bits: int) -> tuple[int, int]:
         lo, hi = weight(bits + _BITS)
         if lo > width << bits:
-            raise AssertionError("A proposal must not lie below what it proposes.")
+            raise AssertionError("A proposal weight is below the weight that it must cover.")
         return lo // width, min(1 << bits, -(-hi // width))
 
     return bounds
@@ -81,7 +81,7 @@ _WORD = 32
 def flips(near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random = SYSTEM) -> NDArray[np.bool_]:
     """Flip a coin of probability e^-y for each y; `near` is within 2^-24 of every y below 32.
 
-    A word decides unless it lies within a part in a million of e^-y; then the coin goes on, exactly.
+    A 32-bit word decides unless it lies within a part in a million of e^-y; then more bits are drawn, exactly.
 
     >>> from noisette.exact.samplers import exp_real
     >>> flips(np.array([0.0, 1e9]), lambda i: exp_real(Fraction((0, 10**9)[i]))).tolist()
@@ -99,7 +99,7 @@ _FINE = 96
 
 
 def loss(t: Fraction, k: int, *, up: bool) -> Fraction:
-    """t + ln((k - 1)/(1 + (k - 2) e^-t)), rounded up or down by about 2^-90: between t, for k = 2, and 2 t.
+    """t + ln((k - 1)/(1 + (k - 2) e^-t)), rounded up or down by about 2^-90; it is t for k = 2 and below 2 t for all k.
 
     >>> [round(float(loss(Fraction(1), k, up=True)), 6) for k in (2, 3, 1000)]
     [1.0, 1.379885, 1.998281]
@@ -114,7 +114,7 @@ def loss(t: Fraction, k: int, *, up: bool) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def move(most: Fraction, k: int, bits: int) -> tuple[Fraction, Fraction]:
-    """Enclose the t at which the loss is `most`: u = e^-t solves (k - 2) u^2 + u = (k - 1) e^-most.
+    """Enclose the t whose `loss` is `most`: u = e^-t solves (k - 2) u^2 + u = (k - 1) e^-most.
 
     >>> [round(float(t), 12) for t in move(loss(Fraction(1), 5, up=True), 5, 64)]
     [1.0, 1.0]

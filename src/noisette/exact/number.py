@@ -18,7 +18,7 @@ __all__ = ["Number", "fraction", "level_of", "positive", "whole"]
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 
-_LONGEST = 400  # characters; keeps "1e999999999" and kilobytes of digits from costing time
+_LONGEST = 400  # characters; longer texts would take too long to read
 _LARGEST_EXPONENT = 310
 _RATIO = re.compile(r"\s*[-+]?\d+\s*/\s*\d+\s*")
 
@@ -31,7 +31,7 @@ def fraction(value: Number, name: str) -> Fraction:
     """
     if type(value) is int:
         return Fraction(value)
-    given: object = value  # also what the type does not promise, such as numpy's scalars
+    given: object = value  # callers may pass other types, such as numpy's scalars
     if type(given).__name__ in ("bool", "bool_"):
         raise InputError(f"{name} must be a number, not a truth value: write 1 or 0 if you mean it.")
     if isinstance(given, Fraction):
@@ -64,7 +64,7 @@ def _from_text(text: str, name: str) -> Fraction:
 
 
 def positive(value: Number, name: str, *, most: int | None = None, least: Fraction | None = None) -> Fraction:
-    """Read a number that must be above zero (and, where given, between `least` and `most`).
+    """Read a number that must be above zero and, where given, between `least` and `most`.
 
     >>> positive("1/3", "scale")
     Fraction(1, 3)

@@ -1,17 +1,21 @@
-"""exp, log and sqrt of rational numbers, enclosed: a lower and an upper bound, as tight as asked.
+"""exp, log and sqrt of rational numbers, enclosed between a lower and an upper bound of any precision.
 
 The work is done by the standard library's `decimal`, whose exp and ln are correctly rounded, so one unit in the last
 place on either side encloses the truth. Bounds come as whole numbers in units of 2^-bits.
 
-Vocabulary: `x` rational argument · `bits` binary places asked for · `lo`, `hi` whole, lo <= 2^bits f(x) <= hi.
+Other functions come from mpmath, in a context of each thread's own (`precision`).
+
+Vocabulary: `x` rational argument · `bits` binary places wanted · `lo`, `hi` whole, lo <= 2^bits f(x) <= hi.
 """
 
 import decimal
 import math
+import threading
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
-__all__ = ["exp_bounds", "exp_down", "exp_up", "ln_bounds", "sqrt_bounds", "sqrt_down", "sqrt_up"]
+__all__ = ["exp_bounds", "exp_down", "exp_up", "ln_bounds", "precision", "sqrt_bounds", "sqrt_down", "sqrt_up"]
 
 _LOG10_2 = 0.30103
 _GUARD = 8
@@ -70,7 +74,7 @@ def ln_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 def sqrt_bounds(x: Fraction, bits: int) -> tuple[int, int]:
-    """Enclose 2^bits sqrt(x), x >= 0; equal ends where the root is rational with that many bits.
+    """Enclose 2^bits sqrt(x), x >= 0; the ends are equal where the root is rational with at most `bits` bits.
 
     >>> sqrt_bounds(Fraction(1, 4), 4), sqrt_bounds(Fraction(2), 4)
     ((8, 8), (22, 23))
@@ -80,8 +84,8 @@ def sqrt_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     return lo, lo if lo * lo == scaled else lo + 1
 
 
-_HARDLY = -3000  # e^x below this is only known to lie between 0 and 2^-4000
-_LARGE = 64  # from here on e^x is a power of two times e^y with |y| < 1: no more digits than are stated
+_NEGLIGIBLE = -3000  # for x below this, e^x is only known to lie between 0 and 2^-4000
+_LARGE = 64  # from here on e^x is computed as a power of two times e^y with |y| < 1, to save digits
 _LN2 = ln_bounds(Fraction(2), 160)
 
 
@@ -90,13 +94,13 @@ def _exp_bits(x: Fraction) -> int:
 
 
 def _twos(x: Fraction) -> int:
-    """How many factors of 2 e^x has, nearly."""
+    """About log2(e^x)."""
     return math.floor(x * (1 << 160) / _LN2[1])
 
 
 def exp_up(x: Fraction) -> Fraction:
     """Return a rational at or above e^x, relative excess below 2^-90 (for x >= -3000)."""
-    if x < _HARDLY:
+    if x < _NEGLIGIBLE:
         return Fraction(1, 1 << 4000)
     if x > _LARGE:
         k = _twos(x)
@@ -106,7 +110,7 @@ def exp_up(x: Fraction) -> Fraction:
 
 def exp_down(x: Fraction) -> Fraction:
     """Return a rational at or below e^x, relative shortfall below 2^-90 (for x >= -3000)."""
-    if x < _HARDLY:
+    if x < _NEGLIGIBLE:
         return Fraction(0)
     if x > _LARGE:
         k = _twos(x)
@@ -135,3 +139,23 @@ def sqrt_down(x: Fraction) -> Fraction:
 def _rational_root(x: Fraction) -> Fraction | None:
     p, q = math.isqrt(x.numerator), math.isqrt(x.denominator)
     return Fraction(p, q) if p * p == x.numerator and q * q == x.denominator else None
+
+
+_local = threading.local()
+
+
+def precision(bits: int) -> Any:
+    """Return this thread's mpmath context, set to `bits` bits; use it at once, since the next call may change it.
+
+    mpmath's own context is shared by all threads, so one could change the precision under another.
+
+    >>> ctx = precision(200)
+    >>> str(ctx.exp(1))[:20]
+    '2.718281828459045235'
+    """
+    if not hasattr(_local, "context"):
+        import mpmath
+
+        _local.context = mpmath.mp.clone()
+    _local.context.prec = bits
+    return _local.context

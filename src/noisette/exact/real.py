@@ -1,18 +1,18 @@
-"""Lazily refined reals: random numbers with infinitely many digits, of which only those that matter are drawn.
+"""Lazily refined reals: random numbers with infinitely many digits, drawn only as far as a comparison needs them.
 
-A `Uniform` keeps the bits drawn so far; exponential, Gumbel and Laplace variables are functions of it, enclosed ever
-more tightly. Comparisons are therefore exact: ties have probability zero and are never decided by position.
+A `Uniform` keeps the bits drawn so far; a `Gumbel` variable is a function of it, enclosed ever more tightly.
+Comparisons are therefore exact: ties have probability zero and are never decided by position.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds
 
-__all__ = ["Exponential", "Gumbel", "Laplace", "Uniform", "Variable", "argmax", "less"]
+__all__ = ["Gumbel", "Uniform", "less"]
+
+_FIRST_BITS = 64
 
 
 @dataclass(eq=False)
@@ -32,20 +32,21 @@ class Uniform:
 
 
 @dataclass(eq=False)
-class Variable:
-    """shift + scale * X, for a standard X that a subclass gives as a monotone function of a uniform."""
+class Gumbel:
+    """shift + scale * (-ln(-ln U)): adding it to scores makes the argmax an exponential-mechanism draw."""
 
     shift: Fraction
     scale: Fraction
     uniform: Uniform = field(default_factory=Uniform)
 
-    def standard(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose the standard variable."""
-        raise NotImplementedError
-
     def bounds(self, bits: int) -> tuple[Fraction, Fraction]:
         """Enclose the variable; the interval shrinks as bits grow."""
-        lo, hi = self.standard(bits)
+        while True:
+            lo, hi = _minus_ln(*self.uniform.to(bits), bits)
+            if lo > 0:
+                break
+            bits *= 2
+        lo, hi = _minus_ln(lo, hi, bits)
         return self.shift + self.scale * lo, self.shift + self.scale * hi
 
 
@@ -54,57 +55,11 @@ def _minus_ln(lo: Fraction, hi: Fraction, bits: int) -> tuple[Fraction, Fraction
     return Fraction(-ln_bounds(hi, bits)[1], unit), Fraction(-ln_bounds(lo, bits)[0], unit)
 
 
-class Exponential(Variable):
-    """shift + scale * (-ln U)."""
-
-    def standard(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose -ln U."""
-        return _minus_ln(*self.uniform.to(bits), bits)
-
-
-class Gumbel(Variable):
-    """shift + scale * (-ln(-ln U)): adding it to scores makes the argmax an exponential-mechanism draw."""
-
-    def standard(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose -ln(-ln U)."""
-        while True:
-            lo, hi = _minus_ln(*self.uniform.to(bits), bits)
-            if lo > 0:
-                return _minus_ln(lo, hi, bits)
-            bits *= 2
-
-
-class Laplace(Variable):
-    """shift + scale * (two-sided exponential): the first bit is the sign."""
-
-    def standard(self, bits: int) -> tuple[Fraction, Fraction]:
-        """Enclose a standard Laplace variable."""
-        lo, hi = self.uniform.to(bits)
-        if lo < Fraction(1, 2):  # sign bit 0: U = v/2
-            a, b = _minus_ln(2 * lo, 2 * hi, bits)
-            return -b, -a
-        while lo == Fraction(1, 2):
-            lo, hi = self.uniform.to(self.uniform.known + 64)
-        return _minus_ln(2 * lo - 1, 2 * hi - 1, bits)
-
-
-_FIRST_BITS = 64
-
-
-def less(a: Variable, b: Variable) -> bool:
-    """Tell whether a < b, drawing as many bits as that takes."""
-    return argmax([a, b]) == 1
-
-
-def argmax(variables: Sequence[Variable]) -> int:
-    """Return the index of the largest variable; those that cannot win any more are not refined."""
-    if not variables:
-        raise InputError("argmax needs at least one candidate: pass a non-empty list.")
-    alive, bits = list(range(len(variables))), _FIRST_BITS
+def less(a: Gumbel, b: Gumbel) -> bool:
+    """Return whether a < b, drawing as many bits as the comparison needs."""
+    bits = _FIRST_BITS
     while True:
-        enclosed = {i: variables[i].bounds(bits) for i in alive}
-        best = max(lo for lo, _ in enclosed.values())
-        alive = [i for i in alive if enclosed[i][1] >= best]
-        if len(alive) == 1:
-            return alive[0]
+        (a_low, a_high), (b_low, b_high) = a.bounds(bits), b.bounds(bits)
+        if a_high < b_low or b_high < a_low:
+            return a_high < b_low
         bits *= 2

@@ -1,6 +1,6 @@
-"""Exact samplers on rationals, one draw at a time: the specification that the vector samplers are held to.
+"""Exact samplers on rationals, one draw at a time: the specification of the vector samplers.
 
-Probabilities are met exactly, not to some precision: parameters are Fractions, coins are uniform whole numbers. A
+Probabilities are exact, not approximate: parameters are Fractions, coins are uniform whole numbers. A
 sampler that rejects is an `attempt(rng) -> value | None`; `retry` repeats it, so that a test can walk every coin tape
 of one attempt and compare the law with the definition.   [Canonne-Kamath-Steinke 2020, "The discrete Gaussian for DP"]
 
@@ -14,9 +14,8 @@ from itertools import count
 from typing import TypeVar
 
 from noisette.errors import InputError
-from noisette.exact.precise import precision
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.rational import exp_bounds
+from noisette.exact.rational import exp_bounds, precision
 
 __all__ = [
     "bernoulli",
@@ -161,17 +160,17 @@ def _attempt_gaussian(s2: Fraction, t: int, rng: Random) -> int | None:
 def categorical(weights: Callable[[int], list[tuple[int, int]]], rng: Random = SYSTEM) -> int:
     """Draw i with probability w_i / sum(w); `weights(bits)` encloses every w_i in units of 2^-bits.
 
-    The uniform is refined until it lies surely within one cell, so the law is exact whatever the weights' precision.
+    The uniform is refined until it certainly lies within one cell, so the law is exact for any precision of weights.
     """
     prefix, known = rng.bits(64), 64
     while True:
-        chosen = _surely_within(weights(known + 16), prefix, known)
+        chosen = _certain_cell(weights(known + 16), prefix, known)
         if chosen is not None:
             return chosen
         prefix, known = (prefix << 64) | rng.bits(64), known + 64
 
 
-def _surely_within(enclosed: list[tuple[int, int]], prefix: int, known: int) -> int | None:
+def _certain_cell(enclosed: list[tuple[int, int]], prefix: int, known: int) -> int | None:
     total_lo, total_hi = sum(lo for lo, _ in enclosed), sum(hi for _, hi in enclosed)
     below_lo = below_hi = 0
     for i, (lo, hi) in enumerate(enclosed):

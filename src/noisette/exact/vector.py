@@ -5,7 +5,7 @@
     (dtype('int64'), (3, 4))
 
 A parameter may be one number or one for each entry. Without a size, one Python integer is drawn. Work per draw depends
-on nothing but chance: the tables know no data.
+on chance alone, since the tables know no data.
 """
 
 import math
@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import samplers
-from noisette.exact.blocks import Blocks
-from noisette.exact.digits import Digits
-from noisette.exact.each import gaussian_each, geometric_each, laplace_each
-from noisette.exact.noise import Integers, filled, gathered, saturated
+from noisette.exact.gaussian_arrays import GaussianTable, gaussian_each
+from noisette.exact.geometric_arrays import GeometricTable, geometric_each, laplace_each
+from noisette.exact.integers import Integers, filled, gathered, saturated
+from noisette.exact.lookup_table import LookupTable
 from noisette.exact.number import Number, floor_log2, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
-from noisette.exact.table import Table
 
 __all__ = ["discrete_gaussian", "discrete_laplace", "geometric", "logistic", "uniform"]
 
@@ -37,13 +36,15 @@ LARGEST_SCALE: Final = 1 << 60
 SMALLEST_SCALE: Final = Fraction(1, 1 << 60)
 _IDLE_BITS: Final = 9
 
+_Table: TypeAlias = GeometricTable | GaussianTable
+
 
 class _Law:
-    """One law with its table, which is built once enough was drawn to pay for it."""
+    """One law and its table, which is built after `worth` single draws: it costs about as much as they do."""
 
-    def __init__(self, table: Callable[[], Digits | Blocks], scalar: Callable[[Random], int], worth: int) -> None:
-        self.build, self.scalar, self.left = table, scalar, worth
-        self.table: Digits | Blocks | None = None
+    def __init__(self, build: Callable[[], _Table], scalar: Callable[[Random], int], worth: int) -> None:
+        self.build, self.scalar, self.left = build, scalar, worth
+        self.table: _Table | None = None
 
     def draw(self, size: Size | None, rng: Random) -> int | Integers:
         """Draw one integer, or an array of the given shape."""
@@ -60,10 +61,10 @@ class _Law:
 
 
 def _idle(rng: Random) -> None:
-    """Wait for a random time of a few microseconds, independent of what was drawn.
+    """Wait for a random time of a few microseconds, independent of the value drawn.
 
-    Python takes some nanoseconds longer for one integer than for another. Each draw is timed once, so these cannot be
-    told from a wait that is a hundred times as uncertain.
+    Python takes some nanoseconds longer for one integer than for another. An observer can time each draw once, and a
+    random wait with a hundred times that spread hides the difference.
     """
     for _ in range(rng.bits(_IDLE_BITS)):
         pass
@@ -73,27 +74,26 @@ def _count(size: Size) -> int:
     return math.prod(whole(n, "size", least=0) for n in (size if isinstance(size, tuple) else (size,)))
 
 
-# `worth`: a table costs as much as about this many draws without one
-
-
 @lru_cache(maxsize=32)
 def _geometric(scale: Fraction) -> _Law:
-    return _Law(lambda: Digits(scale, two_sided=False), lambda rng: samplers.geometric(scale, rng), worth=200)
+    return _Law(lambda: GeometricTable(scale, two_sided=False), lambda rng: samplers.geometric(scale, rng), worth=200)
 
 
 @lru_cache(maxsize=32)
 def _laplace(scale: Fraction) -> _Law:
-    return _Law(lambda: Digits(scale, two_sided=True), lambda rng: samplers.discrete_laplace(scale, rng), worth=200)
+    return _Law(
+        lambda: GeometricTable(scale, two_sided=True), lambda rng: samplers.discrete_laplace(scale, rng), worth=200
+    )
 
 
 @lru_cache(maxsize=32)
 def _gaussian(s2: Fraction) -> _Law:
-    return _Law(lambda: Blocks(s2), lambda rng: samplers.discrete_gaussian(s2, rng), worth=500)
+    return _Law(lambda: GaussianTable(s2), lambda rng: samplers.discrete_gaussian(s2, rng), worth=500)
 
 
 @lru_cache(maxsize=256, typed=True)
 def _read(law: Callable[[Fraction], _Law], parameter: Number) -> _Law:
-    """Find the law of a parameter however it is written; reading it anew would cost more than a draw."""
+    """Return the law of a parameter; cached, because parsing the parameter costs more than a draw."""
     return law(_parameter(law, parameter))
 
 
@@ -110,32 +110,32 @@ def _noise(
     size: Size | None,
     rng: Random,
 ) -> int | Integers:
-    """Draw noise of one law, with one parameter or with one for each entry."""
+    """Draw noise of one law, with one parameter for all entries or one for each."""
     if not isinstance(parameter, np.ndarray | list):
         return _read(law, parameter).draw(size, rng)
     entries = np.asarray(parameter, dtype=object)
     if size is not None and entries.shape != (size if isinstance(size, tuple) else (size,)):
-        raise InputError("There is one parameter per entry, so size must be its shape: leave size out.")
+        raise InputError("There is one parameter per entry, so size must be their shape: leave size out.")
     return each([_parameter(law, value) for value in entries.flat], rng).reshape(entries.shape)
 
 
 def geometric_noise(scale: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
-    """Draw one-sided geometric noise as Python integers where one does not fit an int64."""
+    """Draw one-sided geometric noise; Python integers where a draw does not fit an int64."""
     return _noise(_geometric, geometric_each, scale, size, rng)
 
 
 def laplace_noise(scale: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
-    """Draw discrete Laplace noise as Python integers where one does not fit an int64."""
+    """Draw discrete Laplace noise; Python integers where a draw does not fit an int64."""
     return _noise(_laplace, laplace_each, scale, size, rng)
 
 
 def gaussian_noise(sigma2: Parameter, size: Size | None, rng: Random = SYSTEM) -> int | Integers:
-    """Draw discrete Gaussian noise as Python integers where one does not fit an int64."""
+    """Draw discrete Gaussian noise; Python integers where a draw does not fit an int64."""
     return _noise(_gaussian, gaussian_each, sigma2, size, rng)
 
 
 def geometric(scale: Parameter, size: Size | None = None, *, rng: Random = SYSTEM) -> int | Integers:
-    """Draw z >= 0 with probability (1 - a) a^z, a = e^(-1/scale); as int64, saturated at its end."""
+    """Draw z >= 0 with probability (1 - a) a^z, a = e^(-1/scale); arrays are int64, saturated at its end."""
     drawn = geometric_noise(scale, size, rng)
     return drawn if isinstance(drawn, int) else saturated(drawn)
 
@@ -143,8 +143,8 @@ def geometric(scale: Parameter, size: Size | None = None, *, rng: Random = SYSTE
 def discrete_laplace(scale: Parameter, size: Size | None = None, *, rng: Random = SYSTEM) -> int | Integers:
     """Draw z with probability (1 - a)/(1 + a) a^|z|, a = e^(-1/scale), for any scale up to 2^60.
 
-    Arrays are int64. A draw beyond int64 is put at its end: that has probability e^(-2^63 / scale), below 10^-27 up to
-    scale 2^57 and 3 in 10 000 at 2^60. Mechanisms do not saturate: they add the exact draw.
+    Arrays are int64, and a draw beyond int64 saturates at its end, which has probability e^(-2^63 / scale):
+    below 10^-27 up to scale 2^57, and 3 in 10 000 at 2^60. Mechanisms do not saturate: they add the exact draw.
     """
     drawn = laplace_noise(scale, size, rng)
     return drawn if isinstance(drawn, int) else saturated(drawn)
@@ -176,14 +176,14 @@ def uniform(n: int, size: Size, *, rng: Random = SYSTEM) -> Integers:
 
 
 @lru_cache(maxsize=32)
-def _logistic(g: Fraction, weight: Fraction) -> Table:
+def _logistic(g: Fraction, weight: Fraction) -> LookupTable:
     def cumulative(bits: int) -> tuple[list[int], int]:
         places = bits + max(0, floor_log2(weight)) + 8
         rest = weight.numerator * exp_bounds(-g, places)[0]
         own = weight.denominator << places
         return [(own << bits) // (own + rest)], 2
 
-    return Table(cumulative, 0)
+    return LookupTable(cumulative, 0)
 
 
 def logistic(g: Number, size: Size, *, weight: Number = 1, rng: Random = SYSTEM) -> NDArray[np.bool_]:

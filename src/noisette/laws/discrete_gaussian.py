@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from noisette.exact import vector
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import Symmetric
 
 __all__ = ["DiscreteGaussian"]
 
-_SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction that is good to 1e-12
+_SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction, to a relative 1e-12
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _normaliser(sigma2: Fraction) -> float:
 
 @lru_cache(maxsize=64)
 def _tail_sums(sigma2: Fraction) -> Any:
-    """P(Z >= z), z = 0, 1, … until it vanishes: summed from the far end, so that small ones keep their digits."""
+    """P(Z >= z), z = 0, 1, … until it vanishes; summed from the far end, so that small terms keep their digits."""
     z = np.arange(0, math.ceil(39 * math.sqrt(sigma2)) + 2)
     weights = np.exp(-(z * z) / (2 * float(sigma2)))
     return np.append(np.cumsum(weights[::-1])[::-1] / _normaliser(sigma2), 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from noisette.exact import vector
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import Symmetric

@@ -1,4 +1,4 @@
-"""What every noise law can tell about itself."""
+"""The protocol of noise laws, and what symmetric laws derive from their upper tail."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import level_of
 from noisette.exact.random import Random
 
@@ -16,8 +16,8 @@ __all__ = ["Law", "Symmetric", "half_width", "smallest"]
 class Law(Protocol):
     """A symmetric law on the integers (grid units).
 
-    Probabilities are floats, good to about 1e-12 relative, for arrays as well as for single integers: they serve
-    accuracy and audits. What privacy rests on, `sample`, is exact.
+    Probabilities are floats with a relative error of about 1e-12, for arrays and for single integers; they serve
+    accuracy and audits. Privacy rests on `sample`, which is exact.
     """
 
     def pmf(self, z: Any) -> Any:
@@ -45,12 +45,12 @@ class Law(Protocol):
         ...
 
     def sample(self, size: int | tuple[int, ...] | None, rng: Random) -> int | Integers:
-        """Draw exactly: one integer, or noise of a shape."""
+        """Draw exactly: one integer, or an array of the given shape."""
         ...
 
 
 class Symmetric:
-    """What symmetric laws share: all of it follows from `upper`."""
+    """The methods of a symmetric law that follow from `upper`."""
 
     def upper(self, z: Any) -> Any:
         """P(Z >= z), z >= 0."""

@@ -1,6 +1,6 @@
-"""Noise on the integer vectors Z^d with probability proportional to e^(-||z|| / scale), for the norms l1, l2, l∞.
+"""Noise on integer vectors with probability proportional to e^(-||z|| / scale), for the norms l1, l2, l∞.
 
-Each norm is its own small algorithm; all are exact.   [Hardt-Talwar 2010, "On the geometry of differential privacy"]
+Each norm has an algorithm of its own; all are exact.   [Hardt-Talwar 2010, "On the geometry of differential privacy"]
 
 Vocabulary: `s` scale · `d` dimension · `a` = e^(-1/s) · `theta(v)` = sum over integers of e^(-z^2 / 2v).
 """
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import samplers, vector
-from noisette.exact.noise import Integers, gathered
+from noisette.exact.integers import Integers, gathered
 from noisette.exact.number import Number, positive, whole
-from noisette.exact.precise import precision
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.rational import exp_bounds, sqrt_bounds
+from noisette.exact.rational import exp_bounds, precision, sqrt_bounds
 from noisette.laws.discrete_laplace import DiscreteLaplace
 
 __all__ = ["NormBall"]
@@ -67,7 +66,7 @@ class NormBall:
         return max(terms) + math.log(math.fsum(math.exp(t - max(terms)) for t in terms))
 
     def tail(self, t: Any) -> Any:
-        """P(|Z_1| > t): how far one coordinate strays."""
+        """P(|Z_1| > t) for one coordinate."""
         if self.norm == 1:
             return DiscreteLaplace(self.scale).tail(t)
         if self.norm == 2:
@@ -151,7 +150,7 @@ def _cube(s: Fraction, d: int, rng: Random) -> Integers:
 
 @lru_cache(maxsize=16)
 def _cube_radius(s: Fraction, d: int) -> tuple[Floats, Floats]:
-    """Points m and their probabilities, P(m) ∝ (2m+1)^d a^m: all of them, or for large scales a fine quadrature."""
+    """Points m and their probabilities, P(m) ∝ (2m+1)^d a^m: all of them, or a fine quadrature for large scales."""
     scale = float(s)
     top = math.ceil(scale * (d + 40 + 9 * math.sqrt(d))) + 2
     radius = np.unique(np.round(np.linspace(0, top, min(top, 200_000) + 1)))
@@ -163,8 +162,8 @@ def _cube_radius(s: Fraction, d: int) -> tuple[Floats, Floats]:
 # ------------------------------------------------------------------------------------------------------------------- l2
 # Shell k holds the z with k h s <= ||z|| < (k+1) h s. There -||z||/s lies below the chord of the concave root, a
 # Gaussian exponent: -||z||/s <= -h k(k+1)/(2k+1) - ||z||^2/(2 v_k), v_k = s^2 h (2k+1)/2. So: draw k by the weight
-# e^(-h k(k+1)/(2k+1)) theta(v_k)^d, z from the discrete Gaussian of v_k, keep it if it lies in shell k, and then with
-# e^(-gap to the chord). About half of the attempts succeed, in any dimension.
+# e^(-h k(k+1)/(2k+1)) theta(v_k)^d, z from the discrete Gaussian of v_k, accept it if it lies in shell k, and then with
+# probability e^(-gap to the chord). About half of the attempts succeed, in any dimension.
 
 
 def _shell_width(d: int) -> int:
@@ -244,7 +243,7 @@ def _log_theta(v: Floats) -> Floats:
 
 
 def _gaussian_tail(v: Floats, t: float) -> Floats:
-    """P(|Z| > t) for discrete Gaussians of variances v: summed where v is small, a corrected integral where not."""
+    """P(|Z| > t) for discrete Gaussians of variances v: summed for small v, else a corrected integral."""
     from scipy.special import erfc
 
     x = (t + 0.5) / np.sqrt(2 * v)

@@ -1,4 +1,4 @@
-"""The discrete staircase law: flat steps of a given width, each pair of steps e^-epsilon below the one before."""
+"""The discrete staircase law: flat steps whose height falls by e^-epsilon, in periods of a given width."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import samplers, vector
-from noisette.exact.noise import Integers, added, multiplied, placed
+from noisette.exact.integers import Integers, added, multiplied, placed
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import Symmetric

@@ -10,7 +10,7 @@ from noisette.ledger.advice import RESTORE
 from noisette.ledger.entry import amounts, canonical, promise_of, said, written
 from noisette.ledger.refusal import refusal, unfit
 from noisette.privacy import Approx, Filter, Guarantee, Neighbours, Promise, Pure
-from noisette.privacy.charges import Charge, State
+from noisette.privacy.charges import Charge, FilterState
 
 __all__ = ["PLAIN", "Account"]
 
@@ -28,13 +28,13 @@ class Account:
     """
 
     budget: Promise
-    state: State
+    state: FilterState
     plain: Fraction = PLAIN
 
     @staticmethod
     def of(budget: Promise, plain: Fraction = PLAIN) -> "Account":
         """An account from which nothing was taken."""
-        return Account(budget, State(Charge(), budget.neighbours, None), plain)
+        return Account(budget, FilterState(Charge(), budget.neighbours, None), plain)
 
     @property
     def filter(self) -> Filter:
@@ -95,7 +95,7 @@ class Account:
         try:
             parts: dict[str, Any] = json.loads(text)
             relation = None if parts["neighbours"] is None else Neighbours(parts["neighbours"])
-            state = State(amounts(parts["total"]), relation, parts["rule"])
+            state = FilterState(amounts(parts["total"]), relation, parts["rule"])
             return Account(promise_of(parts["budget"]), state, Fraction(parts.get("plain", 0)))
         except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
             raise PrivacyError(f"The running sums of the ledger were changed: {RESTORE}.") from None

@@ -176,11 +176,11 @@ def relation(body: Mapping[str, Any]) -> Neighbours | None:
 
 def written(charge: Charge) -> dict[str, str | None]:
     """What a charge takes by each rule, as exact texts; its pair for plain addition only if it is not pure."""
-    taken = {rule: None if amount is None else str(amount) for rule, amount in vars(charge).items()}
+    taken = {rule: None if amount is None else str(amount) for rule, amount in charge.amounts.items()}
     return {
         rule: text
         for rule, text in taken.items()
-        if rule not in _PAIR or (charge.eps is None and charge.plain is not None)
+        if rule not in _PAIR or (charge.epsilon is None and charge.plain is not None)
     }
 
 
@@ -218,7 +218,7 @@ def checked(body: Mapping[str, Any]) -> Guarantee:
 def covers(body: Mapping[str, Any], guarantee: Guarantee) -> bool:
     """Whether a charge takes as much from a budget by each rule as a guarantee would."""
     charge = amounts(body["charge"])
-    taken, wanted = vars(charge), vars(charge_of(guarantee))
+    taken, wanted = charge.amounts, charge_of(guarantee).amounts
     rules = _RULES if charge.plain is None else _RULES + _PAIR  # without a pair, none of its delta is taken
     return all(_enough(taken[rule], wanted[rule]) for rule in rules)
 

@@ -75,7 +75,7 @@ def unfit(budget: Promise, cost: Guarantee) -> str | None:
     charge = charge_of(cost)
     if charge.delta and not isinstance(budget, Approx):
         return "This question needs a delta and the budget has none: declare the keys, or let the owner add a delta."
-    if isinstance(budget, Pure) and charge.eps is None:
+    if isinstance(budget, Pure) and charge.epsilon is None:
         return "This question has Gaussian noise and the budget is a pure epsilon: spend an epsilon alone."
     return None
 

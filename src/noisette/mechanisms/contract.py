@@ -13,8 +13,9 @@ from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down
 from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
-from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure, Spend, as_promise
+from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.promise import Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["Distance", "Mechanism", "calibrate"]

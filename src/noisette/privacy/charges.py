@@ -1,29 +1,30 @@
-"""What a cost takes from a budget by each rule, for filters and odometers.
+"""What a cost takes from a budget by each rule of filters and odometers.
 
-Rules that lose nothing if each cost is chosen in the light of earlier answers (every sum is over the costs on the way
-that was really taken):
- - pure:      sum of e_i <= e keeps e-DP, as the losses themselves are bounded one by one;
+These rules hold even if each cost is chosen after seeing earlier answers. Sums are over the costs actually charged:
+ - pure:      sum of e_i <= e keeps e-DP, since the losses themselves are bounded one by one;
  - zCDP:      sum of rho_i <= rho keeps rho-zCDP.   [Feldman-Zrnic 2021; Whitehouse-Ramdas-Rogers-Wu 2023]
- - Gaussian:  sum of mu_i^2 <= mu^2 keeps mu-GDP: for mu_i settled by what came before, E exp(s sum of mu_i Z_i) is
+ - Gaussian:  sum of mu_i^2 <= mu^2 keeps mu-GDP: if each mu_i is fixed by earlier answers, E exp(s sum of mu_i Z_i) is
               that of one normal variable.   [Smith-Thakurta 2022; Koskela-Tobaben-Honkela 2023]
-Tight numerical composition of the costs so far is NOT such a rule, and neither is "this rule or that one", where each
-would use the whole of delta. The pure rule has no delta, so it may stand beside another one: ways that end within it
-add nothing to delta, and the others end within the other rule.
+Tight numerical composition of the costs so far is NOT such a rule, and neither is "this rule or that one" if each uses
+the whole delta. The pure rule needs no delta, so it can stand beside another rule: transcripts that end within the pure
+rule add nothing to delta, and the others end within the other rule.
 
-Plain addition beside another rule, where some costs are known by rho alone. Each of these is (plain_i, aside_i)-DP
-too, with an aside_i that is fixed here once and for all. Let delta = own + plain + rule, three parts that are fixed in
-advance. Accept while the costs' own deltas add up to at most `own`, and either
+Plain addition beside another rule, for costs that are known by rho alone. Each of these costs is also
+(plain_i, aside_i)-DP, for an aside_i that is a constant of this module. Split delta = own + plain + rule in advance.
+Accept while the costs' own deltas sum to at most `own`, and either
     (A)  sum of plain_i <= e  and  sum of aside_i <= plain,   or   (B)  the other rule keeps (e, rule)-DP.
-This keeps (e, delta)-DP. Proof. Take neighbours x, x', and let p_i be the law of the i-th answer on x, given all
-before, and q_i that on x'. Split p_i = p'_i + r_i + s_i: r_i is the event of the cost's own delta, of mass d_i, and s_i
-the part of the rest above e^(plain_i) q_i, of mass at most aside_i. Sums only grow: who ends within (A) always was.
- - Ends within (A): the product of the p'_i is at most e^e times that of the q_i. What it misses of the product of the
-   p_i is at most the sum over j of p_1 ... p_(j-1) (r_j + s_j) p_(j+1) ...; the s_j in it have mass at most E(sum of
-   aside_j) <= plain, as all of this is also seen by one who stops where (A) would end.
- - Ends within (B), not (A): without the r_j, the other rule leaves mass at most `rule` above e^e times the q_i.
- - The r_j of both have mass at most E(sum of d_j) <= own, since that bound holds on every way.
-The three add up to delta. Costs may depend on all that was seen, the parts of delta may not.   [basic composition as a
-filter: Rogers-Roth-Ullman-Vadhan 2016; Whitehouse-Ramdas-Rogers-Wu 2023]
+This keeps (e, delta)-DP. Proof. Take neighbours x, x'. Let p_i be the law of the i-th answer on x given all earlier
+answers, and q_i that on x'. Split p_i = p'_i + r_i + s_i: r_i is the event of the cost's own delta, of mass d_i, and
+s_i the part of the rest above e^(plain_i) q_i, of mass at most aside_i. Sums only grow, so a transcript that ends
+within (A) was within (A) throughout.
+ - Transcripts that end within (A): the product of the p'_i is at most e^e times that of the q_i. It falls short of the
+   product of the p_i by at most the sum over j of p_1 ... p_(j-1) (r_j + s_j) p_(j+1) ...; the s_j contribute at most
+   E(sum of aside_j) <= plain, as an observer who stops where (A) would end sees all of this.
+ - Transcripts that end within (B) but not (A): without the r_j, the other rule leaves mass at most `rule` above e^e
+   times the q_i.
+ - The r_j of both have mass at most E(sum of d_j) <= own, since that bound holds for every transcript.
+The three add up to delta. Costs may depend on everything seen so far; the parts of delta may not.   [basic composition
+as a filter: Rogers-Roth-Ullman-Vadhan 2016; Whitehouse-Ramdas-Rogers-Wu 2023]
 
 Vocabulary: `e`, `d` epsilon and delta · `rho` zCDP · `square` mu^2 · `slack` total variation · `reserve` the part of
 delta for the costs' own deltas · `plain`, `aside` a pair (epsilon, delta) for plain addition.
@@ -41,26 +42,26 @@ from noisette.exact.number import Number, fraction
 from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
 from noisette.privacy.neighbours import Neighbours, common
-from noisette.privacy.pld.loss import Loss, Normal, Response, Subsampled
+from noisette.privacy.pld.loss import FixedSample, Loss, Normal, Response, Subsampled
 from noisette.privacy.pld.ranges import BoundedRange
-from noisette.privacy.sampling import FixedSample, amplified
+from noisette.privacy.sampling import amplified
 
-__all__ = ["Charge", "Rule", "State", "bounded", "charge_of", "checked_reserve", "square_of_pure"]
+__all__ = ["Charge", "FilterState", "Rule", "bounded", "charge_of", "checked_reserve", "square_of_pure"]
 
 Rule: TypeAlias = Literal["zcdp", "gaussian"]
 
 _RESERVE = Fraction(1, 100)
 _LONG, _STEP = 1 << 512, 1 << 256
 _HALF_PI = Fraction(355, 226)  # above pi/2
-_FEW = 64  # parts whose coins are multiplied out
-_ASIDE = Fraction(1, 10**11)  # the delta at which a cost that is known by rho alone is added up plainly
+_FEW = 64  # releases whose failure probabilities are multiplied out
+_ASIDE = Fraction(1, 10**11)  # the delta at which a cost that is known by rho alone enters the plain sum
 
 
 @dataclass(frozen=True)
 class Charge:
-    """What a cost takes by each rule; None where the rule cannot count it. `plain` of what is pure is its `eps`."""
+    """What a cost takes by each rule; None where the rule cannot count it. For a pure cost `plain` equals `epsilon`."""
 
-    eps: Fraction | None = Fraction(0)
+    epsilon: Fraction | None = Fraction(0)
     rho: Fraction | None = Fraction(0)
     square: Fraction | None = Fraction(0)
     delta: Fraction = Fraction(0)
@@ -69,12 +70,12 @@ class Charge:
     aside: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        if self.eps is not None:
-            object.__setattr__(self, "plain", self.eps)
+        if self.epsilon is not None:
+            object.__setattr__(self, "plain", self.epsilon)
 
     def __add__(self, other: "Charge") -> "Charge":
         return Charge(
-            _plus(self.eps, other.eps),
+            _plus(self.epsilon, other.epsilon),
             _plus(self.rho, other.rho),
             _plus(self.square, other.square),
             _short(self.delta + other.delta),
@@ -84,8 +85,14 @@ class Charge:
         )
 
     def __mul__(self, k: int) -> "Charge":
-        eps, rho, square, plain = (None if a is None else k * a for a in (self.eps, self.rho, self.square, self.plain))
-        return Charge(eps, rho, square, k * self.delta, k * self.slack, plain, k * self.aside)
+        amounts = (self.epsilon, self.rho, self.square, self.plain)
+        epsilon, rho, square, plain = (None if a is None else k * a for a in amounts)
+        return Charge(epsilon, rho, square, k * self.delta, k * self.slack, plain, k * self.aside)
+
+    @property
+    def amounts(self) -> dict[str, Fraction | None]:
+        """All amounts, by the names under which ledgers store them."""
+        return {"eps" if name == "epsilon" else name: amount for name, amount in vars(self).items()}
 
 
 _UNKNOWN = Charge(None, None, None)
@@ -96,7 +103,7 @@ def _plus(a: Fraction | None, b: Fraction | None) -> Fraction | None:
 
 
 def _short(number: Fraction) -> Fraction:
-    """Itself; with a denominator from 2^512 on rounded up by less than 2^-256, or sums would grow longer for ever."""
+    """The number; rounded up by less than 2^-256 if its denominator reaches 2^512, so that sums stay short."""
     return number if number.denominator < _LONG else Fraction(math.ceil(number * _STEP), _STEP)
 
 
@@ -123,7 +130,7 @@ def square_of_pure(e: Fraction) -> Fraction:
 
 
 def bounded(e: Fraction, d: Fraction = Fraction(0)) -> Charge:
-    """(e, d)-DP: with probability d all is told, otherwise it is e-DP.   [Kairouz-Oh-Viswanath 2015]"""
+    """(e, d)-DP: with probability d everything may be revealed, otherwise it is e-DP.   [Kairouz-Oh-Viswanath 2015]"""
     return Charge(e, pure_to_zcdp(e), square_of_pure(e), d)
 
 
@@ -143,26 +150,26 @@ def _of_loss(loss: Loss) -> Charge:
 
 
 def _of_losses(losses: Losses) -> Charge:
-    """The sum of all parts; for plain addition those that are known by rho alone are one pair together."""
+    """The sum of all parts; for plain addition, the parts known by rho alone share one pair."""
     pure, rest = Charge(), Charge(None, losses.rho, None) if losses.rho else Charge()
     for loss, count in losses.parts:
         part = _of_loss(loss) * count
-        pure, rest = (pure, rest + part) if part.eps is None else (pure + part, rest)
+        pure, rest = (pure, rest + part) if part.epsilon is None else (pure + part, rest)
     total = pure + _paired(rest)
-    return replace(total, delta=_told(losses)) if total.delta else total
+    return replace(total, delta=_failure(losses)) if total.delta else total
 
 
-def _told(losses: Losses) -> Fraction:
-    """The chance that some part tells all, rounded up: each is a coin of its own. Of very many parts, the sum."""
-    told = Fraction(0)
+def _failure(losses: Losses) -> Fraction:
+    """The probability that some part fails, rounded up: failures are independent. For many releases, the sum."""
+    failure = Fraction(0)
     for loss, count in losses.parts:
         delta = _of_loss(loss).delta
         if count > _FEW:
-            told += count * delta
+            failure += count * delta
             continue
         for _ in range(count if delta else 0):
-            told = _short(told + delta * (1 - told))
-    return min(told, Fraction(1))
+            failure = _short(failure + delta * (1 - failure))
+    return min(failure, Fraction(1))
 
 
 def _of_statement(cost: Guarantee) -> Charge:
@@ -178,9 +185,9 @@ def _of_statement(cost: Guarantee) -> Charge:
 
 
 def charge_of(cost: Guarantee) -> Charge:
-    """What a cost takes: the less of what its statement and its losses say.
+    """What a cost takes by each rule: the smaller amount of its statement and its losses.
 
-    With a delta, one of them speaks for all rules, the losses if they can: the failure must be the same event in each.
+    With a delta, one of the two counts for all rules (the losses if they can), since the failure must be one event.
     """
     if not isinstance(cost, Pure | Approx | ZCDP | Profile):
         raise InputError("A cost must be a Pure, Approx, ZCDP or Profile: take a mechanism's .guarantee(distance).")
@@ -190,7 +197,7 @@ def charge_of(cost: Guarantee) -> Charge:
         return _paired(stated if known.rho is None else known)
     return _paired(
         Charge(
-            _least(stated.eps, known.eps),
+            _least(stated.epsilon, known.epsilon),
             _least(stated.rho, known.rho),
             _least(stated.square, known.square),
             slack=known.slack,
@@ -201,8 +208,8 @@ def charge_of(cost: Guarantee) -> Charge:
 
 
 def _paired(charge: Charge) -> Charge:
-    """With a pair for plain addition where epsilon is unknown: that of its rho, if it has none with less."""
-    if charge.eps is not None or charge.rho is None:
+    """The charge with a pair for plain addition if epsilon is unknown: that of its rho, unless it has a smaller one."""
+    if charge.epsilon is not None or charge.rho is None:
         return charge
     whole = _plain(charge.rho)
     return charge if charge.plain is not None and charge.plain <= whole else replace(charge, plain=whole, aside=_ASIDE)
@@ -214,7 +221,7 @@ def _plain(rho: Fraction) -> Fraction:
 
 
 def checked_reserve(reserve: Number | None, delta: Fraction) -> Fraction:
-    """The part of delta for the costs' own deltas: a hundredth unless said otherwise."""
+    """The part of delta for the costs' own deltas, by default a hundredth."""
     part = _RESERVE * delta if reserve is None else fraction(reserve, "reserve")
     if not 0 <= part <= delta:
         raise InputError("reserve must lie between 0 and delta: it is the part of delta for the costs' own deltas.")
@@ -222,16 +229,16 @@ def checked_reserve(reserve: Number | None, delta: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class State:
-    """What was spent, under which relation, and by which rule an Approx budget is counted."""
+class FilterState:
+    """What was spent, under which relation, and the rule that counts an Approx budget."""
 
     total: Charge
     neighbours: Neighbours | None
     rule: Rule | None
 
-    def plus(self, charge: Charge, neighbours: Neighbours | None) -> "State":
+    def plus(self, charge: Charge, neighbours: Neighbours | None) -> "FilterState":
         """Return the state after a charge; raise PrivacyError where the relations differ."""
         rule = self.rule
         if rule is None and charge != Charge():
-            rule = "gaussian" if charge.eps is None and charge.square is not None else "zcdp"
-        return State(self.total + charge, common(self.neighbours, neighbours), rule)
+            rule = "gaussian" if charge.epsilon is None and charge.square is not None else "zcdp"
+        return FilterState(self.total + charge, common(self.neighbours, neighbours), rule)

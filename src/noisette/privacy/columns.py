@@ -1,4 +1,4 @@
-"""The columns of a workload matrix, measured exactly at array speed."""
+"""The columns of a workload matrix: their exact norms, at array speed."""
 
 import math
 from collections.abc import Sequence
@@ -39,15 +39,15 @@ def integer_columns(matrix: Matrix) -> tuple[NDArray[Any], Fraction]:
 
 
 def longest(columns: NDArray[Any], p: int, replace: bool) -> int:
-    """The largest sum of |c|^p over columns c, or over differences c of two; p = 0 counts what is not 0.
+    """The largest sum of |c|^p over columns c, or over differences c of two; p = 0 counts the entries that are not 0.
 
-    Floats hold whole numbers below 2^53, and their sums, exactly. Where that is not enough they only choose:
-    with entries of at most 1 a float sum is off by less than (k + 8)^2 2^-49, and every difference that is
-    the longest within that error is measured again in whole numbers.
+    Floats hold whole numbers below 2^53, and their sums, exactly. For larger ones floats only choose candidates: with
+    entries of at most 1 a float sum is off by less than (k + 8)^2 2^-49, and every difference that is the longest
+    within that error is measured again in whole numbers.
     """
     (m, k), top = columns.shape, int(abs(columns).max())
-    columns = np.vstack([columns, np.zeros((1, k), dtype=object)])  # a column is its difference from nothing
-    if p == 0:  # only equal or not matters, so number the values
+    columns = np.vstack([columns, np.zeros((1, k), dtype=object)])  # a column is its difference from zero
+    if p == 0:  # only equality matters, so number the values
         numbers = {value: i for i, value in enumerate(set(columns.ravel().tolist()))}
         columns = np.array([[numbers[value] for value in row] for row in columns])
     exact = p == 0 or k * (2 * top) ** p < 2**53

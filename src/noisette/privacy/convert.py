@@ -1,4 +1,4 @@
-"""Conversions between guarantees, one function a theorem; every result is rounded so that it stays true.
+"""Conversions between guarantees, one function for each theorem; results are rounded in the safe direction.
 
 Vocabulary: `e0` the epsilon that is known · `e`, `d` the epsilon and delta in question · `rho` zCDP · `a` Rényi order.
 Epsilons and deltas that come back as floats are rounded up.
@@ -10,8 +10,7 @@ from fractions import Fraction
 
 from noisette.errors import InputError
 from noisette.exact.number import nearest_float
-from noisette.exact.precise import precision
-from noisette.exact.rational import exp_down, exp_up, ln_bounds, sqrt_down
+from noisette.exact.rational import exp_down, exp_up, ln_bounds, precision, sqrt_down
 
 __all__ = [
     "approx_delta",
@@ -28,7 +27,7 @@ __all__ = [
     "zcdp_epsilon",
 ]
 
-_LEAST = 5e-324  # what underflows is above zero still
+_LEAST = 5e-324  # the smallest float above zero
 _FEW = 64
 _STEEPEST = 5_000  # e^-5000 is far below every delta
 _UP = 1 + 2.0**-40  # covers the rounding of a handful of float operations
@@ -67,13 +66,15 @@ def group_delta(e0: Fraction, d0: Fraction, k: int) -> Fraction:
 
 
 def powers_up(e0: Fraction, k: int) -> Fraction:
-    """1 + e^e0 + … + e^((k-1) e0), rounded up: term by term if they are few, else (e^(k e0) - 1)/(e^e0 - 1).
+    """1 + e^e0 + … + e^((k-1) e0), rounded up: term by term for few terms, else (e^(k e0) - 1)/(e^e0 - 1).
 
     >>> powers_up(Fraction(0), 5), float(powers_up(Fraction(1, 100), 1000)) < 2.192e6
     (Fraction(5, 1), True)
     """
     if (k - 1) * e0 > _STEEPEST:
-        raise InputError("No delta is left for so many rows of one unit: lower its limits, or spend less epsilon.")
+        raise InputError(
+            "No delta is small enough for this many rows of one unit: lower its limits, or spend less epsilon."
+        )
     if k <= _FEW or not e0:
         return sum((exp_up(j * e0) for j in range(k)), Fraction(0)) if e0 else Fraction(k)
     plain, rise = k * exp_up((k - 1) * e0), exp_down(e0) - 1
@@ -115,14 +116,14 @@ def zcdp_epsilon(rho: Fraction, d: Fraction) -> float:
 
 
 def lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
-    """The least value of a unimodal function that golden-section search over log(a - 1) finds."""
+    """The minimum of a unimodal function, by golden-section search over log(a - 1)."""
     low, high, ratio = math.log(lo - 1), math.log(hi - 1), (math.sqrt(5) - 1) / 2
 
     def at(x: float) -> tuple[float, float]:
         return f(1 + math.exp(x)), x
 
     left, right = at(high - ratio * (high - low)), at(low + ratio * (high - low))
-    while high - low > 1e-8:  # near its least value a function is flat
+    while high - low > 1e-8:  # near its minimum a function is flat
         if left < right:
             high, right = right[1], left
             left = at(high - ratio * (high - low))
@@ -136,7 +137,7 @@ def pure_within_approx(e: Fraction, d: Fraction) -> Fraction:
     """The largest e0 such that e0-DP implies (e, d)-DP: ln((e^e + d)/(1 - d)), rounded down."""
     if d == 0:
         return e
-    gain = ln_bounds((1 + d * exp_down(-e)) / (1 - d), 80)[0] - 1  # a hair less, so that the way back holds as well
+    gain = ln_bounds((1 + d * exp_down(-e)) / (1 - d), 80)[0] - 1  # one unit less, so that the inverse holds as well
     return e + Fraction(max(0, gain), 1 << 80)
 
 
@@ -151,7 +152,7 @@ def range_within_approx(e: Fraction, d: Fraction) -> Fraction:
     """
     if d == 0:
         return e
-    less = d * (1 - Fraction(1, 1 << 36))  # so that the way back, in floats, holds as well
+    less = d * (1 - Fraction(1, 1 << 36))  # so that the inverse, in floats, holds as well
     ratio = (1 + sqrt_down(less * (1 - (1 - less) * exp_up(-e)))) / (1 - less)
     return e + 2 * Fraction(max(0, ln_bounds(ratio, 80)[0]), 1 << 80)
 

@@ -1,23 +1,25 @@
-"""Guarantees: what a mechanism promises, with the algebra of promises.
+"""Guarantees: what a release promises, and how promises compose.
 
-    Guarantee = Pure | Approx | ZCDP | Profile        Promise = Pure | Approx | ZCDP: what can be asked for
+    Guarantee = Pure | Approx | ZCDP | Profile        Promise = Pure | Approx | ZCDP, which can be asked for
 
-`a + b` holds when both are released, `a * k` when k like it are, and `a <= b` says that a implies b.
-`delta_at(epsilon)` and `epsilon_at(delta)` return the tightest pair known to follow, rounded up.
+    a + b             the guarantee of releasing both
+    a * k             the guarantee of k releases like a
+    a <= b            whether a implies b
+    a.delta_at(e)     the smallest delta known with (e, delta)-DP, rounded up
+    a.epsilon_at(d)   the smallest epsilon known with (epsilon, d)-DP, rounded up
 
-A sum states basic composition, exact sums of exact rationals: Pure("0.1") * 3 == Pure("0.3"). It knows more: it keeps
-the privacy losses of all its parts with their counts (`Losses`), and composes them tightly when asked for a delta or an
-epsilon. Where no plain statement holds for all parts, the sum is a `Profile`, which has the losses alone.
+A sum states basic composition, in exact rationals: Pure("0.1") * 3 == Pure("0.3"). It also keeps the privacy losses of
+its parts with their counts (`Losses`), and `delta_at` and `epsilon_at` compose those tightly. Where no plain statement
+holds for all parts, the sum is a `Profile`, which has the losses alone.
 
-The releases may depend on each other's results, but what each of them promises must be settled in advance; where later
-promises depend on earlier answers, use a filter.   [Rogers-Roth-Ullman-Vadhan 2016]
+A release may depend on the results of earlier ones, but the guarantee of each must be fixed in advance. Where later
+guarantees depend on earlier answers, use a `Filter`.   [Rogers-Roth-Ullman-Vadhan 2016]
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
@@ -28,16 +30,24 @@ from noisette.privacy.neighbours import Neighbours, common
 from noisette.privacy.pld import tight
 from noisette.privacy.pld.loss import Loss, Normal, Response
 
-__all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure", "Spend", "as_promise"]
+__all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure"]
 
 LARGEST_EPSILON = 10**6
 
 
-def _epsilon(value: Number) -> Fraction:
-    number = fraction(value, "epsilon")
-    if number < 0 or number > LARGEST_EPSILON:
-        raise InputError(f"epsilon must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between 0.1 and 10.")
+def _size(value: Number, name: str, usual: str) -> Fraction:
+    number = fraction(value, name)
+    if not 0 <= number <= LARGEST_EPSILON:
+        raise InputError(f"{name} must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between {usual}.")
     return number
+
+
+def _epsilon(value: Number) -> Fraction:
+    return _size(value, "epsilon", "0.1 and 10")
+
+
+def _rho(value: Number) -> Fraction:
+    return _size(value, "rho", "0.001 and 1")
 
 
 def _delta(value: Number) -> Fraction:
@@ -47,16 +57,9 @@ def _delta(value: Number) -> Fraction:
     return number
 
 
-def _rho(value: Number) -> Fraction:
-    number = fraction(value, "rho")
-    if not 0 <= number <= LARGEST_EPSILON:
-        raise InputError(f"rho must lie between 0 and {LARGEST_EPSILON:,}: a usual one is between 0.001 and 1.")
-    return number
-
-
 @dataclass(frozen=True)
 class Losses:
-    """Privacy losses with their counts, and the rho of what is known by zCDP alone."""
+    """Privacy losses with their counts, and the total rho of releases that are known by zCDP alone."""
 
     parts: tuple[tuple[Loss, int], ...]
     rho: Fraction = Fraction(0)
@@ -77,18 +80,18 @@ def once(loss: Loss | None) -> Losses | None:
 
 
 class _Algebra:
-    """What all guarantees share; `neighbours` is None where the relation does not matter."""
+    """The operations of all guarantees; `neighbours` is None where the guarantee holds under either relation."""
 
     neighbours: Neighbours | None
 
     def __add__(self, other: object) -> Guarantee:
-        """Return what holds when both are released."""
+        """Return the guarantee of releasing both."""
         if not isinstance(other, Pure | Approx | ZCDP | Profile):
             return NotImplemented
         return _sum(_known(self), other)
 
     def __mul__(self, k: int) -> Guarantee:
-        """Return what holds when k like this are released."""
+        """Return the guarantee of k releases like this."""
         return _times(_known(self), whole(k, "k", least=0))
 
     __rmul__ = __mul__
@@ -109,7 +112,7 @@ class _Algebra:
         return _known_epsilon(_known(self), _delta(delta))
 
     def under(self, neighbours: Neighbours) -> Guarantee:
-        """Return what holds under a relation; add/remove becomes replace at the price of a group of two.
+        """Return the guarantee under a relation; add/remove becomes replace as a group of two people.
 
         >>> Pure(1, neighbours=Neighbours.ADD_REMOVE).under(Neighbours.REPLACE)
         Pure('2', neighbours=REPLACE)
@@ -119,33 +122,25 @@ class _Algebra:
         if neighbours is Neighbours.ADD_REMOVE:
             raise PrivacyError(
                 "A guarantee under replace says nothing about adding or removing a person: "
-                "calibrate the mechanism with an add/remove sensitivity instead."
+                "calibrate the mechanism with its add/remove sensitivity."
             )
         return self.group(2).restated(neighbours)
 
     def restated(self, neighbours: Neighbours | None) -> Guarantee:
-        """Return the same numbers and losses under another relation, for callers who have proved that they hold.
+        """Return the same guarantee with another relation; the caller must have proved that it holds there.
 
         >>> Pure(1, neighbours=Neighbours.REPLACE).restated(None)
         Pure('1')
         """
-        match _known(self):
-            case Pure(epsilon, losses=losses):
-                return Pure(epsilon, neighbours=neighbours, losses=losses)
-            case Approx(epsilon, delta, losses=losses):
-                return Approx(epsilon, delta, neighbours=neighbours, losses=losses)
-            case ZCDP(rho, losses=losses):
-                return ZCDP(rho, neighbours=neighbours, losses=losses)
-            case Profile(losses):
-                return Profile(losses, neighbours=neighbours)
+        return replace(_known(self), neighbours=neighbours)
 
     def group(self, size: int) -> Guarantee:
-        """Return what holds for groups of `size` people."""
+        """Return the guarantee for groups of `size` people."""
         return _group(_known(self), whole(size, "size"))
 
     @property
     def numbers(self) -> dict[str, Fraction]:
-        """The exact numbers that it states, by name; none of a profile.
+        """The exact numbers stated, by name; a profile states none.
 
         >>> {name: str(number) for name, number in Approx("1/3", "1e-6").numbers.items()}
         {'epsilon': '1/3', 'delta': '1/1000000'}
@@ -159,7 +154,7 @@ class _Algebra:
 
 
 class _Promised(_Algebra):
-    """What the guarantees share that can be asked for: one number, `size`, says how much, beside a delta."""
+    """The operations of promises: their size is one number, beside a delta."""
 
     @property
     def size(self) -> Fraction:
@@ -170,11 +165,11 @@ class _Promised(_Algebra):
 
     @property
     def is_pure(self) -> bool:
-        """Whether it is an epsilon with no delta."""
+        """Whether it is an epsilon without a delta."""
         return isinstance(self, Pure) or (isinstance(self, Approx) and self.delta == 0)
 
     def share(self, part: Number, *, delta: Number | None = None) -> Promise:
-        """Return a part of the promise that names no relation; `delta` is the part of delta, the same unless given.
+        """Return a part of the promise, without a relation; `delta` is the part of its delta, by default the same part.
 
         >>> Approx(1, "1e-6").share("1/2"), Approx(1, "1e-6").share("1/2", delta=1), Approx(1, "1e-6").share(1, delta=0)
         (Approx('1/2', '1/2000000'), Approx('1/2', '1/1000000'), Pure('1'))
@@ -267,7 +262,7 @@ class ZCDP(_Promised):
 
 @dataclass(frozen=True, repr=False)
 class Profile(_Algebra):
-    """Several releases together for which neither a pure, an approximate nor a zCDP guarantee holds for all.
+    """Several releases for which no single pure, approximate or zCDP statement holds; their losses are kept.
 
     >>> g = Approx(1, "1e-9") + ZCDP("0.1")
     >>> type(g).__name__, round(g.epsilon_at("1e-6"), 3)
@@ -279,7 +274,7 @@ class Profile(_Algebra):
 
     @classmethod
     def gaussian(cls, mu: Number, *, neighbours: Neighbours | None = None) -> Profile:
-        """Return mu-Gaussian differential privacy: no easier to tell apart than N(0, 1) from N(mu, 1).
+        """Return mu-Gaussian differential privacy: neighbours are as hard to tell apart as N(0, 1) and N(mu, 1).
 
         [Dong-Roth-Su 2022]
 
@@ -302,36 +297,6 @@ Promise: TypeAlias = Pure | Approx | ZCDP
 
 Guarantee: TypeAlias = Pure | Approx | ZCDP | Profile
 
-Spend: TypeAlias = Promise | Number | tuple[Number, Number]
-"""A promise as people write it; see `as_promise`."""
-
-
-def as_promise(value: Spend, name: str = "spend") -> Promise:
-    """Return the promise that a value means; `name` is what the error calls it.
-
-    A bare number is a pure epsilon; a pair, or a text with a comma, is an epsilon and a delta.
-
-    >>> as_promise(0.1), as_promise("2,1e-6"), as_promise((2, "1e-6")), as_promise("rho=0.01")
-    (Pure('1/10'), Approx('2', '1/1000000'), Approx('2', '1/1000000'), ZCDP('1/100'))
-    """
-    if isinstance(value, Pure | Approx | ZCDP):
-        return value
-    written = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
-    parts: Sequence[Number] = written if isinstance(written, list | tuple) else [written]
-    try:
-        match parts:
-            case [str(one)] if one.startswith("rho="):
-                return ZCDP(one.removeprefix("rho="))
-            case [one]:
-                return Pure(one)
-            case [epsilon, delta]:
-                return Approx(epsilon, delta)
-            case _:
-                raise InputError("it has too many parts.")
-    except InputError as fault:
-        forms = "an epsilon (0.1), an epsilon and a delta ('0.1,1e-8') or a rho ('rho=0.01')"
-        raise InputError(f"{name} must be {forms}: {fault}") from None
-
 
 def _short(number: Fraction) -> str:
     text = f"{float(number):.6g}"
@@ -343,7 +308,7 @@ def _under(neighbours: Neighbours | None) -> str:
 
 
 def losses_of(a: Guarantee) -> Losses:
-    """What a guarantee knows; without more, randomized response stands for (epsilon, delta)."""
+    """The losses of a guarantee; if it keeps none, randomized response for (epsilon, delta)."""
     if a.losses is not None:
         return a.losses
     if isinstance(a, ZCDP):
@@ -363,7 +328,8 @@ def _times(a: Guarantee, k: int) -> Guarantee:
     together = losses_of(a) * k
     if isinstance(a, Pure | Approx):
         return _stated(k * a.epsilon, k * a.delta, None, a.neighbours, together)
-    return _stated(None, None, k * a.rho if isinstance(a, ZCDP) else None, a.neighbours, together)
+    rho = _least_rho(a)
+    return _stated(None, None, None if rho is None else k * rho, a.neighbours, together)
 
 
 def _stated(
@@ -393,18 +359,22 @@ def _group(a: Guarantee, k: int) -> Guarantee:
         case ZCDP():
             return ZCDP(k * k * a.rho, neighbours=a.neighbours)
         case Profile():
-            raise PrivacyError("For groups, add up what each mechanism guarantees at the group's distance instead.")
+            raise PrivacyError("A profile has no group guarantee: add its mechanisms' guarantees at that distance.")
 
 
 def _least_rho(a: Guarantee) -> Fraction | None:
-    """The least rho known: what is stated, or the sum over the losses; None where a part has none."""
-    stated = convert.pure_to_zcdp(a.epsilon) if isinstance(a, Pure) else a.rho if isinstance(a, ZCDP) else None
+    """The smallest rho known, from the statement or the losses; None if a part has none."""
+    stated = None
+    if isinstance(a, ZCDP):
+        stated = a.rho
+    elif isinstance(a, Pure | Approx) and a.is_pure:
+        stated = convert.pure_to_zcdp(a.epsilon)
     known = None if a.losses is None else tight.rho_bound(a.losses.parts, a.losses.rho)
     return min((rho for rho in (stated, known) if rho is not None), default=None)
 
 
 def _known_delta(a: Guarantee, e: Fraction) -> float:
-    """The least of what the guarantee states and what it knows imply."""
+    """The smaller delta of the two that the statement and the losses imply."""
     bounds = []
     if not isinstance(a, ZCDP | Profile):
         bounds.append(nearest_float(convert.approx_delta(a.epsilon, a.delta, e), up=True))
@@ -437,7 +407,7 @@ def _implies(a: Guarantee, b: Guarantee) -> bool:
             least = _least_rho(a)
             return (least is not None and least <= b.rho) or _is_nothing(a)
         case Profile():
-            raise PrivacyError("Compare with a Pure, Approx or ZCDP guarantee: a profile is not a budget.")
+            raise PrivacyError("A profile is not a budget: compare with a Pure, Approx or ZCDP.")
 
 
 def _is_nothing(a: Guarantee) -> bool:

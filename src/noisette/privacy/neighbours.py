@@ -1,4 +1,4 @@
-"""Which two tables count as neighbours: what one person taking part can change."""
+"""Neighbouring tables: what the presence of one person can change."""
 
 from enum import Enum
 
@@ -22,7 +22,7 @@ class Neighbours(Enum):
 
 
 def common(a: Neighbours | None, b: Neighbours | None) -> Neighbours | None:
-    """Return the relation that two guarantees share; one that names none adopts the other's.
+    """Return the common relation of two guarantees; one without a relation takes the other's.
 
     >>> str(common(None, Neighbours.REPLACE))
     'replace'
@@ -30,6 +30,6 @@ def common(a: Neighbours | None, b: Neighbours | None) -> Neighbours | None:
     if a is not None and b is not None and a is not b:
         raise PrivacyError(
             f"A guarantee under {a} does not add to one under {b}: "
-            "turn the add/remove one into a replace one with .under(Neighbours.REPLACE) first."
+            "convert the add/remove one with .under(Neighbours.REPLACE) first."
         )
     return b if a is None else a

@@ -1,6 +1,6 @@
-"""Parallel composition: several releases, each of which looks at its own part of the people.
+"""Parallel composition: several releases, each on its own part of the people.
 
-Vocabulary: `top` one of the guarantees that covers all others: in what it states, and in what its losses say.
+Vocabulary: `top` a guarantee that covers all others, both in its statement and in its losses.
 """
 
 from collections.abc import Sequence
@@ -15,19 +15,20 @@ __all__ = ["parallel"]
 
 
 def parallel(*guarantees: Guarantee, neighbours: Neighbours | None = None) -> Guarantee:
-    """What holds for releases on disjoint parts of the data, where a record alone decides which part it is in.
+    """The guarantee of releases on disjoint parts of the data, where each record alone decides its part.
 
-    Each guarantee is what its release promises as a mechanism on the whole table. Under add/remove one record touches
-    one part: the largest guarantee holds. Under replace it can leave one part and enter another: the two largest add.
+    Each argument is the guarantee of one release as a mechanism on the whole table. Under add/remove one record touches
+    one part, so the largest guarantee holds. Under replace it can leave one part and enter another, so the two largest
+    add up.
     [McSherry 2009, Theorem 4, holds for add/remove alone]
 
     The parts must not depend on other records: "the ten oldest" is not such a part, "born before 1950" is. Under
-    replace, a guarantee for which the size of the part was public does not hold for the whole table: state it anew.
+    replace, a guarantee that takes the size of the part as public does not hold for the whole table: calibrate it
+    again.
 
     >>> from noisette.privacy import Pure
     >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.ADD_REMOVE)
     Pure('1', neighbours=ADD_REMOVE)
-    >>> from noisette.privacy import Pure
     >>> parallel(Pure("0.5"), Pure(1), Pure("0.2"), neighbours=Neighbours.REPLACE)
     Pure('3/2', neighbours=REPLACE)
     """
@@ -44,7 +45,7 @@ def _relation(guarantees: Sequence[Guarantee], neighbours: Neighbours | None) ->
     found = [relation for relation in named if relation is not None]
     if not found:
         raise InputError(
-            "Say neighbours=...: disjoint parts cost their maximum under add/remove, their two largest otherwise."
+            "Pass neighbours=: disjoint parts cost their maximum under add/remove, their two largest under replace."
         )
     if len(found) > 1:
         raise PrivacyError(
@@ -57,14 +58,12 @@ def _relation(guarantees: Sequence[Guarantee], neighbours: Neighbours | None) ->
 def _of_one_kind(guarantees: Sequence[Guarantee]) -> list[Promise]:
     alike = [g for g in guarantees if isinstance(g, Promise)]
     if len(alike) < len(guarantees) or len({type(g) for g in alike}) > 1:
-        raise InputError(
-            "The largest of several guarantees is known for all Pure, all Approx or all ZCDP: restate them."
-        )
+        raise InputError("The guarantees must all be Pure, all Approx or all ZCDP: convert them to one kind.")
     return alike
 
 
 def _knowing(alike: list[Promise], touched: int, relation: Neighbours) -> Guarantee | None:
-    """The sum of as many tops as are touched, with their losses; None where no part tops all others."""
+    """The sum of the `touched` largest guarantees with their losses; None where no guarantee covers the others."""
     rest = list(alike)
     tops: list[Guarantee] = []
     while rest and len(tops) < touched:
@@ -76,23 +75,23 @@ def _knowing(alike: list[Promise], touched: int, relation: Neighbours) -> Guaran
 
 
 def _stated(alike: list[Promise], touched: int, relation: Neighbours) -> Promise:
-    """The same from what is stated alone: components are covered one by one."""
+    """The same from the statements alone, component by component."""
     columns = zip(*(g.numbers.values() for g in alike), strict=True)
     sums = [sum(sorted(column)[-touched:], Fraction(0)) for column in columns]
     return type(alike[0])(*sums, neighbours=relation)
 
 
 def _covers(top: Promise, other: Promise) -> bool:
-    """Whether `top` states no less than `other`, and its losses dominate the other's."""
+    """Whether `top` states at least as much as `other`, and its losses dominate the other's."""
     if not all(a >= b for a, b in zip(top.numbers.values(), other.numbers.values(), strict=True)):
         return False
-    if top.losses is None:  # it stands for every mechanism with its numbers
+    if top.losses is None:  # it stands for all mechanisms with these numbers
         return True
     return other.losses is not None and _dominates(top.losses, other.losses)
 
 
 def _dominates(a: Losses, b: Losses) -> bool:
-    """Whether b's releases are among a's, or both are alike and a's single loss is the larger."""
+    """Whether a's releases include b's, or both have one loss and a's is the larger."""
     if len(a.parts) == len(b.parts) == 1 and not a.rho and not b.rho:
         (mine, k), (other, n) = a.parts[0], b.parts[0]
         return k >= n and _larger(mine, other)
@@ -101,7 +100,7 @@ def _dominates(a: Losses, b: Losses) -> bool:
 
 
 def _larger(a: Loss, b: Loss) -> bool:
-    """Whether a's pair dominates b's: more of the same noise is the sum of it and other, independent noise."""
+    """Whether a's pair dominates b's: the larger noise is the smaller plus independent noise."""
     match a, b:
         case Response(), Response():
             return a.epsilon >= b.epsilon and a.delta >= b.delta

@@ -4,12 +4,12 @@
     >>> sensitivity.total((0, 10)).l1, sensitivity.histogram(neighbours=Neighbours.REPLACE).l1
     (Fraction(10, 1), Fraction(2, 1))
 
-Each norm is maximised over all pairs of neighbouring tables by itself. The maxima are attained, so no smaller
-number is right, but for two: l1 under replace of `second_moments` and of `covariance_parts`, where their
-docstrings say so. An irrational maximum is rounded up. Bounds are promises: clamp the values to them first.
+Each norm is maximised by itself over all pairs of neighbouring tables. The maxima are attained, so no smaller
+number is right, except for l1 under replace of `second_moments` and of `covariance_parts`, as their docstrings say. An
+irrational maximum is rounded up. Bounds are promises: clamp the values to them first.
 
 Vocabulary: `bounds` (low, high) of a value · R = high - low, `width` in code · `n` size of the table · `d`
-dimension of a row · r = `radius`, its largest length |x|_2 · `k` how many.
+dimension of a row · r = `radius`, its largest length |x|_2 · `k` a number of counts or rows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Sensitivity:
         *,
         neighbours: Neighbours,
     ) -> None:
-        """Read the norms exactly; refuse those that no answer has."""
+        """Read the norms exactly; refuse combinations that no answer can have."""
         object.__setattr__(self, "l1", fraction(l1, "l1"))
         object.__setattr__(self, "l2_squared", fraction(l2_squared, "l2_squared"))
         object.__setattr__(self, "linf", fraction(linf, "linf"))
@@ -92,7 +92,7 @@ class Sensitivity:
     def times(self, k: int) -> Sensitivity:
         """Return the sensitivity for a person with k rows: k steps between neighbours, each norm times k.
 
-        `l0` grows to k l0, which an answer of fewer numbers caps; how many it has is not known here.
+        `l0` grows to k l0; an answer of fewer numbers has a smaller one, but its length is not known here.
 
         >>> count().times(3).l1
         Fraction(3, 1)
@@ -120,7 +120,7 @@ class Sensitivity:
 
 
 def _joint(neighbours: Neighbours, *moves: Fraction | int) -> Sensitivity:
-    """The sensitivity of numbers that one person can move by these amounts, all at once and no further."""
+    """The sensitivity of numbers that one person can move by at most these amounts, all at once."""
     l2_squared = sum((Fraction(move) ** 2 for move in moves), Fraction(0))
     l0 = sum(move != 0 for move in moves)
     return Sensitivity(sum(moves), l2_squared, max(moves), l0, neighbours=neighbours)
@@ -148,7 +148,7 @@ def _radius(radius: Number) -> Fraction:
 
 
 def _public(n: int, neighbours: Neighbours, instead: str) -> int:
-    """Read a size that is known to all, which it is under replace only."""
+    """Read a public size, which it is under replace only."""
     if neighbours is ADD_REMOVE:
         raise InputError(
             f"Under add/remove the size n is private: release {instead} instead, "
@@ -170,7 +170,7 @@ def count(*, neighbours: Neighbours = ADD_REMOVE) -> Sensitivity:
 
 
 def counts(k: int, *, neighbours: Neighbours = ADD_REMOVE) -> Sensitivity:
-    """k counts of conditions that one row may satisfy all: l1 = k, l2^2 = k, linf = 1 under both relations.
+    """k counts of conditions, all of which one row may satisfy: l1 = k, l2^2 = k, linf = 1 under both relations.
 
     >>> counts(4).l1, counts(4).l2
     (Fraction(4, 1), Fraction(2, 1))

@@ -1,10 +1,10 @@
-"""The composition theorems side by side, one function each: to teach with, and to compare with what sums know.
+"""The composition theorems, one function each, for teaching and for comparison.
 
-Sums of guarantees compose as tightly as is known by themselves; nothing here is needed for that. `basic` and the two
-`advanced` theorems make a delta and return (epsilon, delta); the others are told delta and return epsilon.
+Sums of guarantees already compose as tightly as is known; nothing here is needed for that. `basic` and the two
+`advanced` theorems return (epsilon, delta); the others take delta and return epsilon.
 
-Vocabulary: `e0`, `d0` what each release promises · `k` how many · `slack` the delta that a theorem adds to k d0 ·
-`alpha` Rényi order. Numbers are read exactly and come back as floats rounded up; what `each` may spend is rounded down.
+Vocabulary: `e0`, `d0` the guarantee of each release · `k` releases · `slack` the delta that a theorem adds to k d0 ·
+`alpha` Rényi order. Arguments are read exactly; results are floats, rounded up, except that `each` rounds down.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
-from noisette.exact.precise import precision
+from noisette.exact.rational import precision
 from noisette.privacy.convert import zcdp_epsilon
 from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure, once
 from noisette.privacy.pld.ranges import BoundedRange, fixed_delta
@@ -76,7 +76,7 @@ def advanced_tanh(e0: Number, k: int, slack: Number, d0: Number = 0) -> tuple[fl
 
 
 def _advanced(e0: Number, k: int, slack: Number, d0: Number, mean: Callable[[Any, Any], Any]) -> tuple[float, float]:
-    """The theorem for a bound on the mean loss, which `mean` returns divided by e0."""
+    """The theorem for a bound on the mean loss; `mean` returns that bound divided by e0."""
     one, n, extra = Approx(e0, d0), whole(k, "k"), _inside(slack, "slack")
     mp = _precise(one.epsilon, extra)
     e = _read(mp, one.epsilon)
@@ -84,10 +84,10 @@ def _advanced(e0: Number, k: int, slack: Number, d0: Number, mean: Callable[[Any
 
 
 def optimal(e0: Number, d0: Number, k: int, delta: Number) -> float:
-    """Return the least epsilon that holds at delta whatever the k (e0, d0)-DP mechanisms are; infinite if none does.
+    """Return the smallest epsilon that holds at delta for any k (e0, d0)-DP mechanisms; infinite if there is none.
 
-    [Kairouz-Oh-Viswanath 2015, Theorem 3.3.] It is what (Approx(e0, d0) * k).epsilon_at(delta) returns; mechanisms that
-    are known compose better still.
+    [Kairouz-Oh-Viswanath 2015, Theorem 3.3.] It equals (Approx(e0, d0) * k).epsilon_at(delta); known mechanisms
+    compose better still.
 
     >>> round(optimal("0.1", 0, 100, "1e-6"), 6)
     4.774568
@@ -108,10 +108,10 @@ def concentrated(e0: Number, k: int, delta: Number) -> float:
 
 
 def bounded_range(e0: Number, k: int, delta: Number) -> float:
-    """Return the epsilon of k releases whose losses lie within a range of e0 each, chosen adaptively.
+    """Return the epsilon of k adaptively chosen releases whose losses lie within a range of e0 each.
 
-    So does the exponential mechanism. It is what sums of such guarantees know: the best that holds for adaptive choices
-    [Dong-Durfee-Rogers 2020], at most 1 % above it for many releases, or k e0^2/8 of zCDP [Cesar-Rogers 2021].
+    The exponential mechanism is of this kind. The result is that of sums of such guarantees: the optimum for adaptive
+    choices [Dong-Durfee-Rogers 2020], at most 1 % above it for many releases, or k e0^2/8 of zCDP [Cesar-Rogers 2021].
 
     >>> round(bounded_range("0.1", 100, "1e-6"), 3), round(concentrated("0.05", 100, "1e-6"), 3)
     (2.277, 2.419)
@@ -124,8 +124,8 @@ def bounded_range(e0: Number, k: int, delta: Number) -> float:
 def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
     """Return the epsilon of k releases of range e0 that were all fixed before the first one was drawn.
 
-    [Dong-Durfee-Rogers 2020.] To call it is to state that: it does not hold where one of them depends on the outcome of
-    another, and neither for the rounds of `Top` nor for the levels of `Quantiles`, which do.
+    [Dong-Durfee-Rogers 2020.] It does not hold where a release depends on the outcome of another; so it holds neither
+    for the rounds of a top-k mechanism nor for the levels of `Quantiles`.
 
     >>> round(bounded_range_fixed("0.1", 100, "1e-6"), 3)
     2.246
@@ -137,11 +137,11 @@ def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
 
 
 def each(k: int, epsilon: Number, delta: Number, theorem: Theorem = "optimal") -> float:
-    """Return how large an epsilon each of k releases may have for (epsilon, delta) in all, by a theorem, rounded down.
+    """Return the largest epsilon of each of k releases for (epsilon, delta) in all, by a theorem, rounded down.
 
-    Not offered: epsilon / sqrt(2k ln(1/delta)), which keeps only the first term of `advanced`. For 10^4 releases and
-    (1, e^-32) it says 1/800, for which the theorem gives epsilon 1.0156; dropping a term that is added promises more
-    than was proved. There the optimal theorem happens to allow 1/715.5; for epsilon of 8.5 and delta 1e-6 it does not.
+    Not offered: epsilon / sqrt(2k ln(1/delta)), which drops the second term of `advanced` and so promises more than was
+    proved. For 10^4 releases and (1, e^-32) it gives 1/800, for which the theorem yields epsilon 1.0156. There the
+    optimal theorem happens to allow 1/715.5; for an epsilon of 8.5 and delta 1e-6 it does not.
 
     >>> [round(1 / each(10_000, 1, math.exp(-32), name), 3) for name in ("advanced", "advanced_tanh", "optimal")]
     [812.318, 806.202, 715.511]
@@ -163,7 +163,7 @@ def each(k: int, epsilon: Number, delta: Number, theorem: Theorem = "optimal") -
 
 
 def _largest(allowed: Callable[[float], bool], start: float) -> float:
-    """The largest float, nearly, that a falling condition allows; it is one that it does allow."""
+    """The largest float, to about 2^-50, that a falling condition allows; the condition allows the result."""
     low = start
     while not allowed(low):
         low /= 2
@@ -180,7 +180,7 @@ def _largest(allowed: Callable[[float], bool], start: float) -> float:
 
 
 def renyi_response(alpha: Number, epsilon: Number | None = None, *, keep: Number | None = None) -> float:
-    """Return the Rényi divergence of randomized response, by its epsilon or by the chance to keep the answer.
+    """Return the Rényi divergence of randomized response, given its epsilon or the chance to keep the answer.
 
     ln(p^a (1-p)^(1-a) + (1-p)^a p^(1-a)) / (a-1) with p = e^epsilon/(1 + e^epsilon); for a = 1 the mean loss,
     epsilon tanh(epsilon/2). No epsilon-DP mechanism has more.   [Mironov 2017, Proposition 5]
@@ -255,7 +255,7 @@ def renyi_to_epsilon_mironov(alpha: Number, divergence: Number, delta: Number) -
 def _converted(alpha: Number, divergence: Number, delta: Number, gain: Callable[[Any, Any], Any]) -> float:
     a, known, d = _order(alpha), fraction(divergence, "divergence"), _inside(delta, "delta")
     if a == 1 or known < 0:
-        raise InputError("A Rényi divergence of order above 1, itself at least 0, is needed for an epsilon.")
+        raise InputError("alpha must be above 1 and divergence at least 0 to give an epsilon.")
     mp = _precise(a, known, d)
     x = _read(mp, a)
     return max(0.0, _up(_read(mp, known) - mp.log(_read(mp, d)) / (x - 1) + gain(mp, x)))
@@ -290,7 +290,7 @@ def _total_delta(one: Approx, k: int, slack: Fraction) -> float:
 
 
 def _precise(*numbers: Fraction) -> Any:
-    """A context with bits to spare, however near to each other or to 0 the numbers are."""
+    """A context with enough bits, however close to each other or to 0 the numbers are."""
     return precision(200 + 3 * sum(n.numerator.bit_length() + n.denominator.bit_length() for n in numbers))
 
 
@@ -299,5 +299,5 @@ def _read(mp: Any, number: Fraction) -> Any:
 
 
 def _up(value: Any) -> float:
-    """A float that is above a value known to far more than a float's precision; 0 stays 0."""
+    """A float above a value that is known far beyond float precision; 0 stays 0."""
     return math.nextafter(float(value), math.inf) if value else 0.0

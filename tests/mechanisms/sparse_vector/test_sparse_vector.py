@@ -18,7 +18,7 @@ from tests.tapes import Script
 import noisette as nz
 from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.table import CHUNK
+from noisette.exact.integers import CHUNK
 from noisette.mechanisms import calibrate
 from noisette.mechanisms.selection.top import Top
 from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse

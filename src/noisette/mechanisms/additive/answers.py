@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.noise import Integers, added
+from noisette.exact.integers import Integers, added
 from noisette.exact.vector import LARGEST_SCALE
 
 __all__ = ["Answer", "drawable", "integer_answer", "real_answer", "release_integers", "release_reals"]

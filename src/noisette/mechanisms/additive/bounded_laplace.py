@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.noise import Integers, added, gathered
+from noisette.exact.integers import CHUNK, Integers, added, gathered
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, bernoulli_real
-from noisette.exact.table import CHUNK
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import Symmetric
 

@@ -21,11 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.noise import Integers
+from noisette.exact.integers import CHUNK, Integers
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
-from noisette.exact.table import CHUNK
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.contract import Distance, agreed
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise, share

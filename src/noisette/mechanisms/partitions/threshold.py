@@ -23,10 +23,9 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.noise import Integers, added
+from noisette.exact.integers import CHUNK, Integers, added
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.exact.table import CHUNK
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import half_width, smallest
 from noisette.mechanisms.additive.answers import integer_answer, release_integers

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.noise import added
+from noisette.exact.integers import added
 from noisette.exact.random import SYSTEM, Random
 
 __all__ = ["FirstAbove"]

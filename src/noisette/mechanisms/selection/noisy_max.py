@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.noise import Integers, added
+from noisette.exact.integers import Integers, added
 from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace

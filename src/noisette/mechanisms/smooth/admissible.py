@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.precise import precision
+from noisette.exact.rational import precision
 from noisette.mechanisms.smooth.log_normal import log_normal_rho, usual_sigma
 
 __all__ = [

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.exact.precise import precision
 from noisette.exact.random import Random
+from noisette.exact.rational import precision
 from noisette.exact.real import Uniform
 
 __all__ = ["log_normal_rho", "log_normal_tail", "rounded_log_normal", "usual_sigma"]

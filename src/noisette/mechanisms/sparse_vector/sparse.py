@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import Number, whole
 from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down

@@ -31,7 +31,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance

@@ -25,9 +25,8 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import numpy as np
 
 from noisette.errors import BudgetError, InputError, PrivacyError
-from noisette.exact.noise import Integers, added, gathered
+from noisette.exact.integers import CHUNK, Integers, added, gathered
 from noisette.exact.random import Random
-from noisette.exact.table import CHUNK
 from noisette.process import here
 
 __all__ = ["Keep", "Rules", "State", "Stream", "compared", "whole_number"]

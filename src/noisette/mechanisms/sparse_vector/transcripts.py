@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.noise import Integers
+from noisette.exact.integers import Integers
 from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest

@@ -1,9 +1,9 @@
-"""Discrete Gaussian noise on vectors of whole numbers: the loss of the worst vector by which they may move.
+"""Discrete Gaussian noise on vectors of whole numbers: the loss for the worst vector v by which the answer may move.
 
 If y has independent coordinates of parameter s2 and the answer moves by v, L = (2 S + |v|^2)/(2 s2) for S = sum of
-v_i y_i. Where noise is wide enough, S is discrete Gaussian too, of parameter |v|^2 s2 on the multiples of g = gcd(v),
-nearly, so that g and |v|^2/g^2 tell all; more coordinates that move lose more, so for each g the longest vector of g's
-is worst. Where noise is not so wide, few vectors are possible, and S is summed for each.   (docs/proofs/gaussian.md)
+v_i y_i. For wide noise, S is to high precision discrete Gaussian of parameter |v|^2 s2 on the multiples of g = gcd(v),
+so the loss depends on g and |v|^2/g^2 alone; it grows with |v|, so for each g the longest vector of g's is worst. For
+narrow noise few vectors are possible, and S is summed for each.   (docs/proofs/gaussian.md)
 [Canonne-Kamath-Steinke 2020, Theorem 7 for one number]
 
 Vocabulary: `square` the most that |v|^2 can be · `largest` |v_i| · `most` how many v_i may differ from 0.
@@ -20,26 +20,26 @@ import numpy as np
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import sqrt_up
 from noisette.privacy.convert import gaussian_delta
-from noisette.privacy.pld.loss import Floats, LatticeNormal, Plain
+from noisette.privacy.pld.loss import Floats, LatticeNormal, Pair
 from noisette.privacy.pld.ranges import atoms_of
 
 __all__ = ["LatticeVector"]
 
 _WIDE = 4  # s2 from which sums of noise are discrete Gaussian
 _WIDER = Fraction(82, 100)  # s2/square from which those of several steps are, to 1e-5: 2 pi^2 times this is above 16
-_WIDEST = 10  # mu up to which losses are listed: e^L must stay within the floats
+_WIDEST = 10  # mu up to which losses are listed, since e^L must stay within the floats
 _LISTED = 24  # the square up to which vectors are listed
-_LONG = 64  # numbers whose noise is summed one by one
-_FINE = 128  # a sigma from which sums over whole numbers are integrals, nearly
+_LONG = 64  # coordinates whose noise is summed one by one
+_FINE = 128  # a sigma from which sums over whole numbers are integrals with a small correction
 _SUMMED = 1 << 13  # a sigma of the sum up to which the loss has its atoms listed, some 300,000 of them
-_REACH = 20.0
+_DEVIATIONS = 20.0
 _UP = 1 + 1e-9  # covers float rounding
 _CURVATURE = 0.97  # above 4 phi(1), the total variation of a normal density's derivative, times sigma^2
 
 
 @dataclass(frozen=True)
-class LatticeVector(Plain):
-    """Discrete Gaussian noise of parameter s2 on whole numbers, `most` of which move by up to `largest`.
+class LatticeVector(Pair):
+    """Discrete Gaussian noise of parameter s2 on whole numbers, at most `most` of which move, each by up to `largest`.
 
     >>> pair = LatticeVector(Fraction(18), square=2, largest=1, most=2)
     >>> round(pair.delta_at(Fraction(1)) * 1e6, 3), float(pair.rho())
@@ -57,26 +57,26 @@ class LatticeVector(Plain):
 
     @property
     def known(self) -> bool:
-        """Whether the worst vector can be told: noise is wide, one number moves, or few vectors are possible."""
+        """Whether the worst vector can be found: noise is wide, one number moves, or few vectors are possible."""
         few = self.square <= (_LONG if self.largest == 1 else _LISTED)
         return self.square > 0 and (self._wide or self.most == 1 or few)
 
     @property
     def listed(self) -> bool:
-        """Whether it is known and has few enough atoms to be composed."""
+        """Whether the worst vector is known and its loss has few enough atoms to be composed."""
         few = self.s2 * self.square <= _SUMMED**2 and self.largest <= _LONG
         return self.known and few and self.square <= _WIDEST**2 * self.s2
 
     @cached_property
     def _up(self) -> float:
-        """Covers float rounding, and how far sums of several steps are from discrete Gaussian noise."""
+        """A factor for float rounding and for the distance of sums of several steps from discrete Gaussian noise."""
         if self.largest == 1 or self.most == 1 or not self._wide:
             return _UP
         return _UP + 6 * self.largest.bit_length() * math.exp(-19.7 * float(self.s2 / self.square))
 
     @cached_property
     def _vectors(self) -> list[tuple[int, int]]:
-        """(how many, g): the longest vector of g's for each g, but for those within a vector of larger ones."""
+        """(length, g) of the longest vector of g's for each g, except those contained in a vector of larger ones."""
         if self.most == 1:
             return [(1, self.largest)]
         longest = {}
@@ -99,11 +99,11 @@ class LatticeVector(Plain):
 
     @cached_property
     def _listed_laws(self) -> list[tuple[Floats, Floats]]:
-        """Losses and masses of S for every vector that is not within another one."""
+        """Losses and masses of S for every vector that is not contained in another one."""
         return [_law_of(self.s2, v) for v in _splits(self.square, self.largest, self.most)]
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """The loss of the worst vector, or what dominates all: the pair whose delta is the largest at every atom."""
+        """The loss of the worst vector; of several candidates, the pair whose delta is their largest at every atom."""
         if self._wide or self.most == 1:
             laws = [LatticeNormal(count * self.s2, count * g).atoms() for count, g in self._vectors]
         else:
@@ -132,16 +132,16 @@ def _summed(s2: Fraction, shift: int, e: Fraction) -> float:
     P(y + k)/P(y) = e^(-(2ky + k^2)/(2 s2)), so the positive terms are those with y > e s2/k - k/2.
     """
     first = math.floor(e * s2 / shift - Fraction(shift, 2)) + 1
-    reach = math.ceil(2 * _REACH * math.sqrt(s2)) + 40
-    y = np.arange(max(first, -reach), max(first, 0) + reach, dtype=float)
+    width = math.ceil(2 * _DEVIATIONS * math.sqrt(s2)) + 40
+    y = np.arange(max(first, -width), max(first, 0) + width, dtype=float)
     loss = ((2 * shift * y + shift * shift) / float(2 * s2)) - float(e)
-    everywhere = np.arange(-reach, reach + 1)
+    everywhere = np.arange(-width, width + 1)
     total = math.fsum(np.exp(-(everywhere * everywhere) / (2 * float(s2))))
     return math.fsum(np.exp(-(y * y) / (2 * float(s2))) * -np.expm1(-np.maximum(loss, 0))) / total
 
 
 def _excess(s2: Fraction, shift: int, e: Fraction) -> float:
-    """How far `_summed` is above the integral, at most: an eighth of the total variation of h', h = f - e^e f(· + k).
+    """A bound on `_summed` minus the integral: an eighth of the total variation of h', h = f - e^e f(· + k).
 
     h begins at y0 = e s2/k - k/2, where f = e^e f(· + k), with a slope of f(y0) k/s2. Beyond max(y0, sigma) the rest is
     f(y0) (2 y0 + k)/s2; else it is at most 4 phi(1)/s2 for either density.
@@ -156,12 +156,12 @@ def _excess(s2: Fraction, shift: int, e: Fraction) -> float:
 
 def _law_of(s2: Fraction, v: tuple[int, ...]) -> tuple[Floats, Floats]:
     """Losses and masses of a vector: noise times v_i, summed coordinate by coordinate."""
-    reach = math.ceil(_REACH * math.sqrt(s2)) + 2
-    y = np.arange(-reach, reach + 1)
+    width = math.ceil(_DEVIATIONS * math.sqrt(s2)) + 2
+    y = np.arange(-width, width + 1)
     weights = np.exp(-(y * y) / (2 * float(s2)))
     masses = np.ones(1)
     for step in v:
-        apart = np.zeros(2 * reach * step + 1)
+        apart = np.zeros(2 * width * step + 1)
         apart[::step] = weights / weights.sum()
         masses = np.convolve(masses, apart)
     total = np.arange(len(masses)) - len(masses) // 2
@@ -171,7 +171,7 @@ def _law_of(s2: Fraction, v: tuple[int, ...]) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _splits(square: int, largest: int, most: int) -> list[tuple[int, ...]]:
-    """Vectors of positive numbers, falling, to which no more can be added."""
+    """Maximal vectors of positive whole numbers in falling order: no coordinate can be added or raised."""
 
     def longer(left: int, top: int, room: int) -> Iterator[tuple[int, ...]]:
         if not left or not room:
@@ -190,7 +190,7 @@ def _curve(law: tuple[Floats, Floats], x: float) -> float:
 
 
 def _curves(law: tuple[Floats, Floats], grid: Floats) -> Floats:
-    """delta at all points of a grid: sums from there on of masses under P and Q."""
+    """delta at all points of a grid, from tail sums of the masses under P and Q."""
     losses, p = law
     p_from, q_from = (np.append(np.cumsum(mass[::-1])[::-1], 0.0) for mass in (p, p * np.exp(-losses)))
     first = np.searchsorted(losses, grid, side="right")

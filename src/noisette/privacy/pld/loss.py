@@ -1,10 +1,11 @@
-"""Privacy losses: for each kind of mechanism the pair of laws (P, Q) that are hardest to hide from each other.
+"""Privacy losses: for each kind of mechanism a dominating pair of laws (P, Q), the pair easiest to tell apart.
 
-The loss is L = ln(P/Q). It is told by `above(t)` = (P(L > t), Q(L > t)) and `below(t)` = (P(L <= t), Q(L <= t)), for
-arrays of t, or as atoms; Q(L) = e^-L P(L) ties the two. A pair that dominates a mechanism's every pair of neighbours
-bounds its delta(epsilon) = E_P(1 - e^(epsilon - L))_+, alone and composed.   [Zhu-Dong-Wang 2022]
+The privacy loss is L = ln(P/Q). A loss gives its distribution as tails, `above(t)` = (P(L > t), Q(L > t)) and
+`below(t)` = (P(L <= t), Q(L <= t)) for arrays of t, or as atoms; Q has mass e^-L where P has mass 1. If the pair
+dominates every pair of neighbours, delta(epsilon) = E_P(1 - e^(epsilon - L))_+ bounds the mechanism's, alone and
+composed.   [Zhu-Dong-Wang 2022]
 
-Vocabulary: `t` loss · `p` masses under P · `slack` how far what is released is from what is accounted.
+Vocabulary: `t` loss · `p` masses under P · `slack` distance between the noise that is drawn and the noise accounted.
 """
 
 import math
@@ -19,25 +20,25 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Plain", "Response", "Subsampled"]
+__all__ = ["FixedSample", "LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Pair", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 _LARGEST_SAMPLED = 500
 _COARSEST = Fraction(1, 8)
-_REACH = 20.0  # standard deviations: beyond lies 1e-88
+_DEVIATIONS = 20.0  # standard deviations: beyond lies 1e-88
 
 
 class Loss(Protocol):
-    """A dominating pair of laws; frozen and hashable, so that equal ones can be counted."""
+    """A dominating pair of laws; frozen and hashable, so that equal losses can be counted."""
 
     @property
     def symmetric(self) -> bool:
-        """Whether (Q, P) has the same law of losses as (P, Q)."""
+        """Whether (Q, P) has the same distribution of losses as (P, Q)."""
         ...
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """Return (losses, masses under P) if there are few of them."""
+        """Return (losses, masses under P) if the distribution is a short list of atoms, else None."""
         ...
 
     def above(self, t: Floats) -> tuple[Floats, Floats]:
@@ -49,41 +50,41 @@ class Loss(Protocol):
         ...
 
     def ends(self, tail: float) -> tuple[float, float]:
-        """Return losses beyond which, on either side, at most mass `tail` lies."""
+        """Return two losses beyond which, on either side, lies at most mass `tail`."""
         ...
 
     def certain(self) -> float:
-        """Return the mass of P where Q has none."""
+        """Return the mass of P where Q has none, that is, where the loss is infinite."""
         ...
 
     def slack(self) -> float:
-        """Return n/(8 s^2) of discrete noise that is accounted as continuous: their total variation is below it."""
+        """Return n/(8 s^2) for discrete noise that is accounted as continuous; it bounds their total variation."""
         ...
 
     def pure(self) -> Fraction | None:
-        """Return the largest loss, if there is one and no more is certain."""
+        """Return the largest loss, or None if losses are unbounded or infinite with positive probability."""
         ...
 
     def rho(self) -> Fraction | None:
-        """Return a rho for which what is released is rho-zCDP, if one is known."""
+        """Return a rho for which the release is rho-zCDP, or None if none is known."""
         ...
 
 
-class Plain:
-    """What most pairs share."""
+class Pair:
+    """Defaults that most pairs share: symmetric, same support, unbounded losses."""
 
     symmetric = True
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """Not a law of few atoms."""
+        """Not a list of atoms."""
         return None
 
     def above(self, t: Floats) -> tuple[Floats, Floats]:
-        """Given by atoms."""
+        """Not needed where there are atoms."""
         raise NotImplementedError
 
     def below(self, t: Floats) -> tuple[Floats, Floats]:
-        """Given by atoms."""
+        """Not needed where there are atoms."""
         raise NotImplementedError
 
     def certain(self) -> float:
@@ -91,7 +92,7 @@ class Plain:
         return 0.0
 
     def slack(self) -> float:
-        """What is accounted is what is released."""
+        """The noise accounted is the noise drawn."""
         return 0.0
 
     def pure(self) -> Fraction | None:
@@ -105,14 +106,14 @@ class Plain:
 
 
 @dataclass(frozen=True)
-class Response(Plain):
-    """Randomized response: what dominates every (epsilon, delta)-DP mechanism.   [Kairouz-Oh-Viswanath 2015]"""
+class Response(Pair):
+    """Randomized response, which dominates every (epsilon, delta)-DP mechanism.   [Kairouz-Oh-Viswanath 2015]"""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """±epsilon with odds e^epsilon."""
+        """The losses ±epsilon, with odds e^epsilon."""
         e = float(self.epsilon)
         truth = 1 / (1 + math.exp(-e))
         return np.array([-e, e]), float(1 - self.delta) * np.array([math.exp(-e) * truth, truth])
@@ -126,19 +127,19 @@ class Response(Plain):
         return nearest_float(self.delta, up=True)
 
     def between_ends(self) -> float:
-        """P(|L| < epsilon): nothing."""
+        """P(|L| < epsilon) = 0."""
         return 0.0
 
     def pure(self) -> Fraction | None:
-        """Epsilon, without a delta."""
+        """Epsilon; None with a delta."""
         return None if self.delta else self.epsilon
 
 
 @dataclass(frozen=True)
-class Normal(Plain):
+class Normal(Pair):
     """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q.
 
-    `variation` is n/(8 s^2) for discrete noise of s lattice steps on n numbers that differ, 0 for continuous noise.
+    `variation` is n/(8 s^2) for discrete noise of s lattice steps on n numbers that move, 0 for continuous noise.
     """
 
     mu: Fraction
@@ -146,7 +147,9 @@ class Normal(Plain):
 
     def __post_init__(self) -> None:
         if self.variation > _COARSEST:
-            raise InputError("Noise of less than a lattice step is not accounted as continuous: give its own loss.")
+            raise InputError(
+                "Discrete noise below one lattice step is far from continuous noise: use LatticeNormal, not Normal."
+            )
 
     def _places(self, t: Floats) -> tuple[Floats, Floats]:
         mu = float(self.mu)
@@ -167,9 +170,9 @@ class Normal(Plain):
         return ndtr(under_p), ndtr(under_q)
 
     def ends(self, tail: float) -> tuple[float, float]:
-        """As many standard deviations as it takes: P(X > x) < e^(-x^2/2)."""
-        mu, reach = float(self.mu), math.sqrt(-2 * math.log(tail))
-        return mu * (mu / 2 - reach), mu * (mu / 2 + reach)
+        """sqrt(2 ln(1/tail)) standard deviations around the mean, since P(X > x) < e^(-x^2/2)."""
+        mu, deviations = float(self.mu), math.sqrt(-2 * math.log(tail))
+        return mu * (mu / 2 - deviations), mu * (mu / 2 + deviations)
 
     def slack(self) -> float:
         """n/(8 s^2), rounded up."""
@@ -181,12 +184,12 @@ class Normal(Plain):
 
 
 @dataclass(frozen=True)
-class LatticeLaplace(Plain):
-    """Discrete Laplace noise and a move of `steps` lattice points that costs epsilon in all.
+class LatticeLaplace(Pair):
+    """Discrete Laplace noise on a number that moves by `steps` lattice points, at epsilon in all.
 
     With a = e^(-epsilon/steps): L = epsilon (1 - 2j/steps) has mass a^j (1-a)/(1+a), 0 < j < steps; the ends have
-    1/(1+a) and a^steps/(1+a). It also dominates moves along several coordinates of the same l1 length: test by test,
-    the chain of single moves loses power no faster than one long move (docs/proofs/composition.md).
+    1/(1+a) and a^steps/(1+a). It also dominates moves of the same l1 length along several coordinates
+    (docs/proofs/composition.md).
     """
 
     epsilon: Fraction
@@ -228,7 +231,7 @@ class LatticeLaplace(Plain):
 
 
 @dataclass(frozen=True)
-class LatticeNormal(Plain):
+class LatticeNormal(Pair):
     """Discrete Gaussian noise of parameter s2 on one whole number that moves by `shift`."""
 
     s2: Fraction
@@ -237,7 +240,7 @@ class LatticeNormal(Plain):
     def atoms(self) -> tuple[Floats, Floats]:
         """L = (2 shift y + shift^2) / (2 s2) with y from the same discrete Gaussian."""
         sigma = math.sqrt(self.s2)
-        y = np.arange(-math.ceil(_REACH * sigma) - 2, math.ceil(_REACH * sigma) + 3)
+        y = np.arange(-math.ceil(_DEVIATIONS * sigma) - 2, math.ceil(_DEVIATIONS * sigma) + 3)
         weights = np.exp(-(y * y) / (2 * float(self.s2)))
         return (2 * self.shift * y + self.shift**2) / (2 * float(self.s2)), weights / weights.sum()
 
@@ -253,9 +256,9 @@ class LatticeNormal(Plain):
 
 @dataclass(frozen=True)
 class Subsampled:
-    """A mechanism on a random part of the people, each taken with probability `rate` (Poisson), under add/remove.
+    """A mechanism on a Poisson sample, under add/remove: each person is in it with probability `rate`.
 
-    P' = (1 - q) Q + q P against Q' = Q, so L' = ln(1 - q + q e^L); the other direction is accounted by itself.
+    P' = (1 - q) Q + q P against Q' = Q, so L' = ln(1 - q + q e^L); the other direction is computed separately.
     [Zhu-Dong-Wang 2022, Theorem 11]
     """
 
@@ -266,21 +269,21 @@ class Subsampled:
     def __post_init__(self) -> None:
         bound = self.base.pure()
         if bound is not None and bound > _LARGEST_SAMPLED:
-            raise InputError(f"A release that is sampled must have an epsilon of at most {_LARGEST_SAMPLED}.")
+            raise InputError(f"A release on a sample must have an epsilon of at most {_LARGEST_SAMPLED}: spend less.")
 
     def _mixed(self, pair: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         q = float(self.rate)
         return (1 - q) * pair[1] + q * pair[0], pair[1]
 
     def _inner(self, t: Floats) -> Floats:
-        """The base's loss that makes t; -inf where t is below ln(1 - q)."""
+        """The loss of the base that becomes t; -inf where t is below ln(1 - q)."""
         q = float(self.rate)
         inside = 1 + np.expm1(t) / q
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(inside > 0, np.log(np.maximum(inside, 1e-320)), -np.inf)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
-        """The base's atoms at their new losses."""
+        """The atoms of the base, each at its new loss."""
         base = self.base.atoms()
         if base is None:
             return None
@@ -301,18 +304,18 @@ class Subsampled:
         return self._mixed(self.base.below(self._inner(t)))
 
     def ends(self, tail: float) -> tuple[float, float]:
-        """The base's ends at their new losses."""
+        """The ends of the base at their new losses."""
         low, high = self.base.ends(tail)
         q = float(self.rate)
         new_high = math.log1p(q * math.expm1(high)) if high < 700 else high + math.log(q)
         return math.log1p(q * math.expm1(low)), new_high
 
     def certain(self) -> float:
-        """Only the people taken can be told for certain."""
+        """The rate times that of the base: people outside the sample are safe."""
         return float(self.rate) * self.base.certain()
 
     def slack(self) -> float:
-        """No more than the base's."""
+        """At most that of the base."""
         return self.base.slack()
 
     def pure(self) -> Fraction | None:
@@ -326,3 +329,65 @@ class Subsampled:
         """epsilon^2/2 where the loss is bounded."""
         bound = self.pure()
         return None if bound is None else bound * bound / 2
+
+
+@dataclass(frozen=True)
+class FixedSample(Pair):
+    """A mechanism on a sample of fixed size, `rate` of the people, under replace; its loss is symmetric.
+
+    Losses above 0 are those of P' = (1 - q) Q + q P against Q, losses below 0 their mirror image, and the rest of the
+    mass lies at 0. This pair has the largest delta(epsilon) at every epsilon, for x against x' and back.
+    [after Balle-Barthe-Gaboardi 2018, Theorem 9, and Zhu-Dong-Wang 2022; proof: docs/proofs/composition.md]
+    """
+
+    base: Loss
+    rate: Fraction
+
+    @property
+    def _one_way(self) -> Subsampled:
+        return Subsampled(self.base, self.rate)
+
+    def atoms(self) -> tuple[Floats, Floats] | None:
+        """The atoms above 0, their mirror images, and one at 0."""
+        found = self.base.atoms()
+        if found is None:
+            return None
+        q, up = float(self.rate), found[0] > 0
+        losses = np.log1p(q * np.expm1(found[0][up]))
+        p = found[1][up] * ((1 - q) * np.exp(-found[0][up]) + q)
+        rest = max(0.0, 1 - self.certain() - float(p.sum()) - float((p * np.exp(-losses)).sum()))
+        return np.concatenate([-losses, [0.0], losses]), np.concatenate([p * np.exp(-losses), [rest], p])
+
+    def above(self, t: Floats) -> tuple[Floats, Floats]:
+        """Mixed upper tails from 0 on; below 0 what the lower tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, a, 1 - b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def below(self, t: Floats) -> tuple[Floats, Floats]:
+        """The mirror image of the upper tails below 0; from 0 on what the upper tails leave."""
+        up, down = self._one_way.above(np.maximum(t, 0.0)), self._mirrored(t)
+        under_p, under_q = (np.where(t >= 0, 1 - a, b) for a, b in zip(up, down, strict=True))
+        return under_p, under_q
+
+    def _mirrored(self, t: Floats) -> tuple[Floats, Floats]:
+        """P(L <= t) = Q(L >= -t) and Q(L <= t) = P(L >= -t), for t < 0."""
+        under_p, under_q = self._one_way.above(np.nextafter(np.maximum(-t, 0.0), -np.inf))
+        return under_q, under_p
+
+    def ends(self, tail: float) -> tuple[float, float]:
+        """The larger end, on either side."""
+        high = self._one_way.ends(tail)[1]
+        return -high, high
+
+    def certain(self) -> float:
+        """The rate times that of the base: people outside the sample are safe."""
+        return self._one_way.certain()
+
+    def slack(self) -> float:
+        """At most that of the base."""
+        return self.base.slack()
+
+    def pure(self) -> Fraction | None:
+        """ln(1 + q (e^epsilon - 1)), rounded up."""
+        return self._one_way.pure()

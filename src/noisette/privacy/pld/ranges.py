@@ -1,16 +1,16 @@
-"""Bounded ranges: losses of one pair of tables that lie within a range, as those of the exponential mechanism do.
+"""Bounded range: mechanisms whose losses for any two neighbours lie within a range, such as the exponential mechanism.
 
-Let |L| <= epsilon and max L - min L <= r, epsilon <= r <= 2 epsilon. Among such laws those of two losses, t and t - r
-with r - epsilon <= t <= epsilon, are the extreme ones: t has probability p_t = (e^r - e^t)/(e^r - 1), so that
-E e^-L = 1.   [Dong-Durfee-Rogers 2020]
+Let |L| <= epsilon and max L - min L <= r, epsilon <= r <= 2 epsilon. The extreme such laws have two losses, t and
+t - r with r - epsilon <= t <= epsilon; t has probability p_t = (e^r - e^t)/(e^r - 1), so that E e^-L = 1.
+[Dong-Durfee-Rogers 2020]
  - alone, delta(x) = max over t of p_t (1 - e^(x-t))_+ + (1 - p_t) (1 - e^(x-t+r))_+: `BoundedRange`, a pair of laws;
- - k of them, each chosen in the light of earlier outcomes: delta_k(x) = max over t of p_t delta_(k-1)(x - t) +
-   (1 - p_t) delta_(k-1)(x - t + r), from delta_0(x) = (1 - e^x)_+. That is optimal, and it is what `Adaptive` sums;
- - k of them that are all fixed before the first is drawn: one t for all of them is worst, `fixed_delta`.
-Every curve of this kind is convex in e^x, so that chords between points of a grid are above it, and between points the
-best t is known in closed form: what `Adaptive` computes is never below the truth. Proofs: docs/proofs/composition.md
+ - k of them, each chosen adaptively after earlier outcomes: delta_k(x) = max over t of p_t delta_(k-1)(x - t) +
+   (1 - p_t) delta_(k-1)(x - t + r), from delta_0(x) = (1 - e^x)_+. That is optimal; `Adaptive` computes it;
+ - k of them, all fixed before the first is drawn: the same t for all is worst, `fixed_delta`.
+Such a curve is convex in e^x, so its chords between points of a grid lie above it, and between points the best t has a
+closed form: the result of `Adaptive` is never below the truth.   Proofs: docs/proofs/composition.md
 
-Vocabulary: `epsilon` largest loss · `width` r · `x` where delta is asked for · `t` the larger of two losses.
+Vocabulary: `epsilon` largest loss · `width` r · `x` where delta is evaluated · `t` the larger of two losses.
 """
 
 import math
@@ -20,12 +20,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from noisette.privacy.pld.loss import Floats, Loss, Plain, Response
+from noisette.privacy.pld.loss import Floats, Loss, Pair, Response
 
 __all__ = ["Adaptive", "BoundedRange", "atoms_of", "blocks", "fixed_delta"]
 
 _CELLS = 512  # of the grid, for the losses of one sign of a block
-_LONGEST = 32  # releases of a block: with more of them its curve hardly falls any more
+_LONGEST = 32  # releases of a block: longer blocks gain almost nothing
 _FINEST = Fraction(1, 10**6)  # narrower ranges would lose too many digits
 _FURTHEST = 300  # e^x must stay within the floats
 _NEAR = 1e-4  # far more than cumulated probabilities in floats are off
@@ -33,12 +33,12 @@ _UP = 1 + 1e-9  # covers the rounding of a few hundred float operations on posit
 
 
 @dataclass(frozen=True)
-class BoundedRange(Plain):
-    """What dominates all pairs of laws whose losses are at most epsilon and lie within a range `width`.
+class BoundedRange(Pair):
+    """The pair that dominates all pairs whose losses are at most epsilon and lie within a range `width`.
 
-    delta(x) = (e^(r/2) - e^(x/2))^2 / (e^r - 1) for |x| <= 2 epsilon - r, beyond linear in e^x. Without a width it is
-    epsilon: the exponential mechanism. Of 2 epsilon it is randomized response. It is r^2/8-zCDP [Cesar-Rogers 2021],
-    or `concentrated`, where less is known.
+    delta(x) = (e^(r/2) - e^(x/2))^2 / (e^r - 1) for |x| <= 2 epsilon - r, beyond linear in e^x. The default width is
+    epsilon, the exponential mechanism; width 2 epsilon is randomized response. The rho is r^2/8 [Cesar-Rogers 2021], or
+    `concentrated` where a smaller one is known.
 
     >>> P, Q = BoundedRange(Fraction(1)).above(np.array([-1.0, 0.0, 0.5]))
     >>> P.round(6).tolist(), Q.round(6).tolist()
@@ -88,13 +88,13 @@ class BoundedRange(Plain):
         return self.epsilon
 
     def rho(self) -> Fraction | None:
-        """range^2/8, or what is known to be less."""
+        """r^2/8, or the smaller rho that is known."""
         return self.concentrated
 
 
 @dataclass(frozen=True)
-class Adaptive(Plain):
-    """`count` releases of one bounded range, each chosen in the light of earlier outcomes, as one pair of laws.
+class Adaptive(Pair):
+    """`count` releases of one bounded range, each chosen adaptively after earlier outcomes, as one pair of laws.
 
     >>> block = Adaptive(BoundedRange(Fraction(1, 10)), 25)
     >>> round(block.delta_at(0.5), 9), round(float(block.rho()), 6)
@@ -105,7 +105,7 @@ class Adaptive(Plain):
     count: int
 
     def delta_at(self, x: float) -> float:
-        """delta(x), rounded up: the chord of the grid's values around x."""
+        """delta(x), rounded up, by the chord between the grid points around x."""
         grid, values = _curve(self.one.epsilon, self.one.width, self.count)
         if x >= grid[-1]:
             return 0.0
@@ -116,7 +116,7 @@ class Adaptive(Plain):
         return min(1.0, float((1 - share) * values[i] + share * values[i + 1]) * _UP)
 
     def atoms(self) -> tuple[Floats, Floats]:
-        """Losses on the grid whose delta is the chords."""
+        """Losses on the grid whose delta(x) is the chords."""
         losses, p = atoms_of(*_curve(self.one.epsilon, self.one.width, self.count))
         return losses, p * _UP
 
@@ -134,7 +134,7 @@ class Adaptive(Plain):
 
 
 def blocks(one: BoundedRange, count: int, *, longest: int = _LONGEST) -> list[tuple[Loss, int]]:
-    """The pairs of laws, with their counts, that dominate so many adaptive releases of one range: few long blocks."""
+    """The pairs, with their counts, that dominate `count` adaptive releases of one range: few long blocks."""
     most = min(1 if one.width < _FINEST else longest, math.floor(_FURTHEST / (one.epsilon + one.width)))
     if not most:
         return [(Response(one.epsilon), count)]
@@ -148,8 +148,8 @@ def blocks(one: BoundedRange, count: int, *, longest: int = _LONGEST) -> list[tu
 def atoms_of(grid: Floats, values: Floats) -> tuple[Floats, Floats]:
     """The losses and masses under P of the pair whose delta(x) is the chords, in e^x, of values on a grid.
 
-    Between two points -d delta/d(e^x) is Q(L > x), so that Q has at each point what the slope rises by there; above the
-    last point delta is 0, and below the first it is 1 - e^x. Scaled, the first point may have what the rest leaves.
+    Between two points -d delta/d(e^x) is Q(L > x), so the mass of Q at a point is the rise of the slope there. Above
+    the last point delta is 0, and below the first it is 1 - e^x. After scaling, the first point may hold the rest.
     """
     z = np.exp(grid)
     slopes = np.concatenate([[-1.0], np.diff(values) / (z[:-1] * np.expm1(np.diff(grid))), [0.0]])
@@ -160,11 +160,11 @@ def atoms_of(grid: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 @lru_cache(maxsize=256)
 def _curve(epsilon: Fraction, width: Fraction, count: int) -> tuple[Floats, Floats]:
-    """delta_count at the points of a grid of which `width` is a multiple, never below the truth but for rounding."""
+    """delta_count at the points of a grid of which `width` is a multiple, never below the truth except for rounding."""
     e, r = float(epsilon), float(width)
     cells = max(16, _CELLS // count)
-    reach = math.ceil(count * e / r * cells) + cells  # beyond count epsilon nothing changes, and it is looked up there
-    grid = np.asarray(np.arange(-reach, reach + 1) * (r / cells), dtype=np.float64)
+    last = math.ceil(count * e / r * cells) + cells  # beyond count epsilon the curve is constant; _best reads it there
+    grid = np.asarray(np.arange(-last, last + 1) * (r / cells), dtype=np.float64)
     values = np.asarray(np.maximum(0.0, -np.expm1(grid)), dtype=np.float64)
     for _ in range(count):
         values[cells:-cells] = _best(values, np.exp(grid), cells, (r - e, e), r)
@@ -174,9 +174,9 @@ def _curve(epsilon: Fraction, width: Fraction, count: int) -> tuple[Floats, Floa
 def _best(values: Floats, z: Floats, cells: int, between: tuple[float, float], r: float) -> Floats:
     """max over t of p_t V(x - t) + (1 - p_t) V(x - t + r) at the grid's inner points, V the chords of the values.
 
-    While t goes through a cell of the grid, V is a + b e^x at both places, and with s = e^t the mean is, but for a
-    constant, -(A s + B/s)/(e^r - 1), A = a1 - a2 and B = e^(x+r) (b2 - b1), both at least 0. It is concave in s, and
-    largest at s^2 = B/A.
+    While t goes through a cell of the grid, V is a + b e^x at both places, and with s = e^t the mean is, up to a
+    constant, -(A s + B/s)/(e^r - 1), A = a1 - a2 >= 0 and B = e^(x+r) (b2 - b1) >= 0. It is concave in s, with its
+    maximum at s^2 = B/A.
     """
     h, n = r / cells, len(values) - 2 * cells
     slopes = np.diff(values) / (z[:-1] * math.expm1(h))
@@ -192,7 +192,7 @@ def _best(values: Floats, z: Floats, cells: int, between: tuple[float, float], r
         up, p = np.expm1((i + 1) * h - t) / math.expm1(h), np.expm1(t - r) / math.expm1(-r)
         found = [
             (1 - up) * values[cell] + up * values[cell.start + 1 : cell.stop + 1] for cell in (near, far)
-        ]  # positive terms alone: no digits are lost
+        ]  # positive terms only, so no digits cancel
         best = np.maximum(best, p * found[0] + (1 - p) * found[1])
     return best
 
@@ -216,7 +216,7 @@ def fixed_delta(e0: Fraction, k: int, e: Fraction) -> float:
     gain = bdtr(j, k, lower) - np.exp(x) * bdtr(j, k, np.minimum(1.0, np.exp(r - t) * lower))
     ways = gammaln(k + 1) - gammaln(i + 1) - gammaln(k - i + 1)
     worst = 0.0
-    for n in np.flatnonzero(~(gain < gain.max(initial=0.0) * (1 - _NEAR))):  # the others are below for sure
+    for n in np.flatnonzero(~(gain < gain.max(initial=0.0) * (1 - _NEAR))):  # the others are certainly smaller
         chances = np.exp(ways + (k - i) * math.log1p(-lower[n]) + i * math.log(lower[n]))
         worst = max(worst, math.fsum(chances * -np.expm1(np.minimum(0.0, x - k * t[n] + i * r))))
     rounding = 1 + (k + 16) * (r + math.log(k + 8)) * 2.0**-50  # logarithms of about this size lose that much

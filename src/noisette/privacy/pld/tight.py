@@ -1,11 +1,12 @@
-"""The tightest known delta(epsilon) and epsilon(delta) of releases together: a closed form where there is one.
+"""The tightest known delta(epsilon) and epsilon(delta) of several releases: in closed form where there is one.
 
-`parts` are losses with their counts; `rho` is what is known of other releases by zCDP alone. Results are rounded up.
- - Gaussians are one Gaussian with mu = sqrt(sum of mu^2), alone in closed form;
+`parts` are losses with their counts; `rho` is that of releases known by zCDP alone. Results are rounded up.
+ - Gaussians are one Gaussian with mu = sqrt(sum of mu^2), in closed form if there is nothing else;
  - k equal (epsilon, delta) guarantees have the optimal composition of Kairouz-Oh-Viswanath (2015);
- - other losses are composed on a lattice (see `compose`);
- - releases of a bounded range are composed as adaptive ones, or counted by their rhos, whichever is less (`_ways`);
- - with zCDP among them, all Rényi divergences are added and converted (Canonne-Kamath-Steinke 2020, Proposition 12);
+ - other losses are composed on a lattice (`compose`);
+ - bounded ranges are composed as adaptive releases or counted by their rhos, whichever gives less (`_ways`);
+ - if some releases are known by zCDP alone, all Rényi divergences are added and converted
+   (Canonne-Kamath-Steinke 2020, Proposition 12);
  - where discrete noise is accounted as continuous, V = n/(8 s^2) in all, (e, d) becomes (e + (e + 835) V, e^(V/2) d)
    (docs/proofs/composition.md).
 """
@@ -31,12 +32,12 @@ Parts: TypeAlias = tuple[tuple[Loss, int], ...]
 _UP = 1 + 1e-9
 _LARGEST = 1e6
 _LEAST = Fraction(5e-324)
-_COARSEST = Fraction(1, 8)  # V up to which discrete noise is like continuous noise
-_FARTHEST = 835  # e^-835 is below the least float, even times 2^129
+_COARSEST = Fraction(1, 8)  # V up to which discrete noise is accounted as continuous
+_FARTHEST = 835  # 2^129 e^-835 is below the smallest float
 
 
 def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
-    """delta(e) of k releases of (e0, d0)-DP, exactly but for rounding up.   [Kairouz-Oh-Viswanath 2015, Theorem 3.3]
+    """delta(e) of k releases of (e0, d0)-DP, exact and rounded up.   [Kairouz-Oh-Viswanath 2015, Theorem 3.3]
 
     1 - (1 - d0)^k (1 - sum over j with (2j-k) e0 > e of C(k,j) e^(j e0) / (1 + e^e0)^k (1 - e^(e - (2j-k) e0))).
 
@@ -60,7 +61,7 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
 
 @lru_cache(maxsize=4096)
 def tight_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
-    """delta(e) of all parts and rho-zCDP together."""
+    """delta(e) of all parts and of rho-zCDP, composed."""
     bound = None if rho else pure_bound(parts)
     if bound is not None and e >= bound:
         return 0.0
@@ -95,10 +96,10 @@ def _epsilon(parts: Parts, rho: Fraction, d: Fraction) -> float:
 
 
 def _ways(parts: Parts, rho: Fraction) -> list[tuple[Parts, Fraction]]:
-    """The ways to count all parts, each of which holds if all may be chosen in the light of earlier outcomes.
+    """The ways to count all parts; each of them holds for releases that are chosen adaptively.
 
-    Of the bounded ranges one kind may be composed as adaptive releases and the others as pairs of laws, wherever they
-    stand; or all are counted by their rhos. With zCDP among the parts, which is added to divergences, only the latter.
+    Either one kind of bounded range is composed as adaptive releases and the other kinds as pairs of laws, or all are
+    counted by their rhos. If some releases are known by zCDP alone, only the second way is possible.
     """
     ranges = [(loss, k) for loss, k in parts if isinstance(loss, BoundedRange)]
     if not ranges:
@@ -113,9 +114,9 @@ def _ways(parts: Parts, rho: Fraction) -> list[tuple[Parts, Fraction]]:
 
 
 def _accounted(parts: Parts, rho: Fraction) -> tuple[Parts, Fraction, Fraction]:
-    """The parts with all Gaussians as one, or as zCDP where there is zCDP anyway; rho; V of what is not zCDP."""
+    """The parts with all Gaussians as one, or as zCDP if rho > 0; then rho; then V of the parts that are not zCDP."""
     others, square = tuple(x for x in parts if not isinstance(x[0], Normal)), _squares(parts)
-    if rho:  # (mu^2/2)-zCDP tells all Rényi divergences of Gaussian noise, and discrete noise keeps it too
+    if rho:  # (mu^2/2)-zCDP is exact for Gaussian noise, and holds for discrete noise too
         return others, rho + square / 2, _variation(others)
     return (*others, *([(Normal(sqrt_up(square)), 1)] if square else [])), rho, _variation(parts)
 
@@ -180,7 +181,7 @@ def _normal_epsilon(total: Fraction, d: Fraction) -> float:
 
 
 def bisected(enough: Callable[[float], bool]) -> float:
-    """The smallest number from 0 on, nearly, for which something holds that stays true: it is one of those."""
+    """The smallest x >= 0, to about 1e-12, for which a monotone condition holds; the condition holds for the result."""
     if enough(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -195,13 +196,13 @@ def bisected(enough: Callable[[float], bool]) -> float:
 
 
 def pure_bound(parts: Parts) -> Fraction | None:
-    """The sum of the largest losses, if all are bounded."""
+    """The sum of the largest losses; None if one is unbounded."""
     bounds = [(loss.pure(), k) for loss, k in parts]
     return None if any(b is None for b, _ in bounds) else sum((b * k for b, k in bounds if b is not None), Fraction(0))
 
 
 def rho_bound(parts: Parts, rho: Fraction) -> Fraction | None:
-    """The sum of the rhos, if all are known."""
+    """The sum of the rhos; None if one is unknown."""
     rhos = [(loss.rho(), k) for loss, k in parts]
     return None if any(r is None for r, _ in rhos) else sum((r * k for r, k in rhos if r is not None), rho)
 

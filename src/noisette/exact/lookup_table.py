@@ -1,11 +1,12 @@
-"""Draw from a law on consecutive integers by table lookup, exactly.
+"""Draw from a law on consecutive integers by inversion of its CDF, exactly, with a lookup table for speed.
 
 A uniform real U picks the atom i with F(i-1) <= U < F(i). For large arrays the first 16 bits of U name one of 65 536
-cells. A cell that holds no CDF point decides at once; in the others 48 more bits are drawn and compared with the CDF to
-64 places; where even those tie, both sides are refined until they part. So the law is the CDF's own, to the last digit.
+cells. A cell that holds no CDF point decides at once; in a crowded cell 48 more bits are drawn and compared with the
+CDF to 64 places; if even those tie, both sides are refined until they differ. So the law is exactly the CDF's.
 
-A crowded cell takes longer, and rare values lie in crowded cells, so for single draws and small arrays, whose time
-could tell, all 64 bits are compared at once: the same work for every value. A single draw is compared with every point.
+A crowded cell takes longer, and rare values lie in crowded cells. In single draws and small arrays an observer could
+time that, so there all 64 bits are compared at once: the same work for every value. A single draw is compared with
+every point.
 """
 
 from collections.abc import Callable
@@ -17,10 +18,10 @@ from numpy.typing import NDArray
 
 from noisette.exact.random import Random
 
-__all__ = ["Cumulative", "Table", "Tail"]
+__all__ = ["Cumulative", "LookupTable", "Tail"]
 
 Cumulative = Callable[[int], tuple[list[int], int]]
-"""bits -> (c, error): 2^bits F(i) lies within `error` of c[i], for every atom but the last, whose F is 1.
+"""bits -> (c, error): 2^bits F(i) lies within `error` of c[i], for every atom except the last, whose F is 1.
 
 F must not be a multiple of 2^-64 (unless error is 0): no precision would make its floor certain."""
 
@@ -28,15 +29,14 @@ Tail = Callable[[bool, Random], int]
 """(upper, rng) -> a value of the law given that it is at or beyond the last (upper) or at or below the first atom."""
 
 CELLS = 1 << 16
-CHUNK = 1 << 17
-TAIL_BITS = 32  # where the rest of a law has probability 2^-32 its table ends
+TAIL_BITS = 32  # a table ends where the rest of its law has probability 2^-32
 _FEW = 1 << 11  # up to this many draws each is compared with the CDF: the same work for all, and no cells to build
 _PLACES = 64
 _ALL_ONES = (1 << _PLACES) - 1
 
 
-class Table:
-    """A law on first, first + 1, … ready to be drawn; with `tail`, its end atoms stand for all that lies beyond."""
+class LookupTable:
+    """A law on first, first + 1, … ready to be drawn; with a `tail`, the end atoms stand for everything beyond them."""
 
     def __init__(self, cumulative: Cumulative, first: int, tail: Tail | None = None) -> None:
         self.cumulative, self.first, self.tail = cumulative, first, tail
@@ -45,7 +45,7 @@ class Table:
         self.lowest = 0 if first < 0 else -1  # nothing lies below a first atom of 0
 
     def _certain_cuts(self) -> list[int]:
-        """floor(2^64 F(i)) for all atoms but the last, with as much precision as makes every floor certain."""
+        """floor(2^64 F(i)) for all atoms except the last, at a precision that makes every floor certain."""
         bits = _PLACES + 48
         while True:
             points, error = self.cumulative(bits)
@@ -61,7 +61,7 @@ class Table:
 
     @cached_property
     def _cells(self) -> tuple[NDArray[np.int32], NDArray[Any], int]:
-        """For each cell the first atom it may hold; the value it decides on, or `crowded`; and that mark."""
+        """For each cell the first atom in it and the value it decides on, or the mark `crowded`; then that mark."""
         edge = (self._cut >> np.uint64(48)).astype(np.int64)
         points = np.bincount(edge, minlength=CELLS)
         lowest = (np.cumsum(points) - points).astype(np.int32)
@@ -72,14 +72,15 @@ class Table:
         return lowest, value, crowded
 
     def one(self, rng: Random) -> int:
-        """Draw one value; every value takes the same path, save for ties and ends.
+        """Draw one value; every value takes the same path, except for ties and ends.
 
-        All cuts are compared: a binary search is quicker where it often goes, which tells small noise from large.
+        All cuts are compared, because a binary search is faster on the paths it takes often, which an observer could
+        time to distinguish small noise from large.
         """
         word = rng.words(1, np.uint64)
         atom: Any = np.count_nonzero(self._cut < word)
         if self._cut[atom] == word[0]:
-            atom = self._parted(int(word[0]), int(atom), rng)
+            atom = self._resolved(int(word[0]), int(atom), rng)
         if self.tail is not None and (atom == self.lowest or atom == self.last):
             return self.tail(bool(atom > 0), rng)
         return int(self.first + atom)
@@ -88,7 +89,7 @@ class Table:
         """Fill a chunk; draws from beyond the ends are left 0 in `out` and returned as {position: value}."""
         if len(out) <= _FEW:
             word = rng.words(len(out), np.uint64)
-            out[:], far = self._settled(word, np.searchsorted(self._cut, word, side="left"), rng)
+            out[:], far = self._values(word, np.searchsorted(self._cut, word, side="left"), rng)
             return far
         lowest, value, crowded = self._cells
         cells = rng.words(len(out), np.uint16)
@@ -101,15 +102,15 @@ class Table:
         atom += word > self._cut[atom]  # most crowded cells hold a single CDF point
         beyond = np.flatnonzero(word > self._cut[atom])
         atom[beyond] = np.searchsorted(self._cut, word[beyond], side="left")
-        out[at], far = self._settled(word, atom, rng)
+        out[at], far = self._values(word, atom, rng)
         return {int(at[i]): value for i, value in far.items()}
 
-    def _settled(
+    def _values(
         self, word: NDArray[np.uint64], atom: NDArray[np.int64], rng: Random
     ) -> tuple[NDArray[np.int64], dict[int, int]]:
-        """Turn atoms into values, after parting ties; values from beyond the ends are returned apart."""
+        """Resolve ties and turn atoms into values; values from beyond the ends are returned separately."""
         for i in np.flatnonzero(word == self._cut[atom]):
-            atom[i] = self._parted(int(word[i]), int(atom[i]), rng)
+            atom[i] = self._resolved(int(word[i]), int(atom[i]), rng)
         values = atom + self.first
         if self.tail is None:
             return values, {}
@@ -118,8 +119,8 @@ class Table:
         values[ends] = 0
         return values, far
 
-    def _parted(self, prefix: int, atom: int, rng: Random) -> int:
-        """Settle a tie: U begins with the 64 bits `prefix`, and so does F(atom)."""
+    def _resolved(self, prefix: int, atom: int, rng: Random) -> int:
+        """Resolve a tie: U and F(atom) begin with the same 64 bits, `prefix`."""
         known = _PLACES
         while atom < self.last:
             points, error = self.cumulative(known + 32)

@@ -1,7 +1,9 @@
-"""The discrete Gaussian of any sigma, block by block.
+"""Arrays of discrete Gaussian variables: one variance for all entries, or a variance for each entry.
 
-Up to sigma = 1024 every integer is an atom of one `Table`. Beyond, a block of 2^shift integers is drawn by table, by
-the weight of its member nearest to zero; the place within the block is uniform and kept with the ratio of weights.
+One variance. Up to sigma = 1024 every integer is an atom of one `LookupTable`. Beyond that, the table draws a block of
+2^shift integers by the weight of its member nearest to zero; the place within the block is uniform and accepted with
+the ratio of weights.
+A variance for each entry: the rejection of `samplers.discrete_gaussian`, for all entries at once.
 
 Vocabulary: `s2` sigma^2 · `c` block · `y` value · near(c) the block's member nearest to zero · `outwards` = |y - near|.
 """
@@ -16,19 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.exact import samplers
+from noisette.exact.geometric_arrays import laplace_each, redrawn
+from noisette.exact.integers import Integers
+from noisette.exact.lookup_table import TAIL_BITS, Cumulative, LookupTable, Tail
 from noisette.exact.number import floor_log2
 from noisette.exact.random import Random
 from noisette.exact.rational import exp_bounds, sqrt_bounds
-from noisette.exact.table import TAIL_BITS, Cumulative, Table, Tail
 
-__all__ = ["Blocks", "coins_exp"]
+__all__ = ["GaussianTable", "coins_exp", "gaussian_each"]
 
 _FINEST: Final = 1024  # up to this sigma every integer is an atom
-_COARSE_LOG2: Final = 8  # beyond, blocks are as wide as leaves 256 <= sigma / block < 1024
+_COARSE_LOG2: Final = 8  # beyond, the width of a block is such that 256 <= sigma / width < 1024
 
 
 def _block_law(s2: Fraction, width: int, atoms: int) -> Cumulative:
-    """Blocks c = -atoms .. atoms-1 with weight e^(-near(c)^2 / 2 s2); the end blocks hold the weight of all beyond."""
+    """Blocks c = -atoms .. atoms-1 with weight e^(-near(c)^2 / 2 s2); the end blocks weigh all beyond them too."""
 
     def cumulative(bits: int) -> tuple[list[int], int]:
         places = bits + 2 * floor_log2(Fraction(atoms)) + 8
@@ -45,9 +49,9 @@ def _block_law(s2: Fraction, width: int, atoms: int) -> Cumulative:
 
 
 def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int, *, least: int = 0) -> list[int]:
-    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes (at least so many), in units of 2^-places.
+    """e^(-(width j + offset)^2 / 2 s2), j = 0, 1, … until it vanishes, at least `least` of them, in units of 2^-places.
 
-    Each is within 4 (j+1)^2 units of the truth. Two products an atom stand for an exponential:
+    Each is within 4 (j+1)^2 units of the truth. Two products per atom replace an exponential:
     weight(j+1) = weight(j) step(j) and step(j+1) = step(j) twist.
     """
     weight = exp_bounds(Fraction(-(offset**2)) / (2 * s2), places)[0]
@@ -60,7 +64,7 @@ def _gaussian_weights(s2: Fraction, width: int, offset: int, places: int, *, lea
     return weights
 
 
-class Blocks:
+class GaussianTable:
     """A discrete Gaussian of one s2: a block c is drawn by weight e^(-near(c)^2 / 2 s2), then a place in it.
 
     near(c) is the block's member nearest to zero, so y in the block is kept with e^(-(y^2 - near^2) / 2 s2) <= 1.
@@ -72,9 +76,9 @@ class Blocks:
         width = 1 << self.shift
         sigma = sqrt_bounds(s2, 8)[1] / 256
         atoms = math.ceil(sigma / width * math.sqrt(2 * math.log(2) * TAIL_BITS)) + 2
-        most = width * width * (atoms + 1) / s2  # bounds every exponent within the table, so 1 - most is surely kept
+        most = width * width * (atoms + 1) / s2  # bounds every exponent within the table
         self.surely = max(0, math.floor((1 - most) * 2**32) - 1)
-        self.table = Table(_block_law(s2, width, atoms), -atoms, self._tail(atoms, width))
+        self.table = LookupTable(_block_law(s2, width, atoms), -atoms, self._tail(atoms, width))
 
     def _tail(self, atoms: int, width: int) -> Tail:
         """c at or beyond an edge is edge + w outwards, with w geometric and kept with e^(-(width w)^2 / 2 s2)."""
@@ -95,7 +99,7 @@ class Blocks:
         return self._place(self.table.one(rng), rng)
 
     def _place(self, block: int, rng: Random) -> int:
-        """Draw a place in the block; if it is not kept, the whole draw begins anew."""
+        """Draw a place in the block; if it is rejected, the whole draw starts again."""
         place = rng.bits(self.shift)
         outwards = place if block >= 0 else place ^ ((1 << self.shift) - 1)
         y = (block << self.shift) | place
@@ -121,7 +125,7 @@ class Blocks:
         return far
 
     def _fill_places(self, out: NDArray[np.int64], rng: Random) -> NDArray[np.intp]:
-        """Turn blocks into values; return the positions that were not kept."""
+        """Turn blocks into values; return the positions that were rejected."""
         flip = (out >> 63) & ((1 << self.shift) - 1)
         place = (rng.words(len(out), np.uint64) >> np.uint64(64 - self.shift)).astype(np.int64)
         out <<= self.shift
@@ -137,12 +141,23 @@ class Blocks:
 def coins_exp(
     coin: NDArray[Any], estimate: NDArray[np.float64], exact: Callable[[int], Fraction], rng: Random
 ) -> NDArray[np.bool_]:
-    """Accept each entry with e^-g: a 32-bit coin against a float that is good to 2^-10 of its unit, else exactly.
+    """Accept each entry with probability e^-g: by a 32-bit coin and a float where they are clearly apart, else exactly.
 
-    `estimate` is g to a relative 2^-45 or g > 40; `exact(i)` is the rational g of an entry whose coin is too close.
+    `estimate` is g to a relative 2^-45 or g > 40; `exact(i)` is the exact g of an entry whose coin is too close.
     """
     threshold = np.exp(-estimate) * 2.0**32
     kept = coin < threshold - 1.001
     for i in np.flatnonzero(~kept & (coin < threshold + 0.001)):
         kept[i] = samplers.bernoulli_real(samplers.exp_real(exact(int(i))), rng, prefix=int(coin[i]), known=32)
     return kept
+
+
+def gaussian_each(s2: list[Fraction], rng: Random) -> Integers:
+    """One discrete Gaussian per s2: the rejection of `samplers.discrete_gaussian`, for all entries at once."""
+    t = [math.isqrt(math.floor(v)) + 1 for v in s2]
+    z = laplace_each([Fraction(v) for v in t], rng)
+    variance = np.array([float(v) for v in s2])
+    estimate = (np.abs(z).astype(float) - variance / np.array(t, dtype=float)) ** 2 / (2 * variance)
+    coin = rng.words(len(s2), np.uint32)
+    kept = coins_exp(coin, estimate, lambda i: (abs(int(z[i])) - s2[i] / t[i]) ** 2 / (2 * s2[i]), rng)
+    return redrawn(z, np.flatnonzero(~kept), s2, gaussian_each, rng)

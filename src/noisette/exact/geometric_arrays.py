@@ -1,33 +1,40 @@
-"""Geometric variables of any scale, one- or two-sided, in three parts: top, middle digit, low places.
+"""Arrays of geometric and discrete Laplace variables: one scale for all entries, or a scale for each entry.
 
-The digits of a geometric variable are independent, so each part is drawn by itself: the top and the middle digit from a
-`Table`, the low places of large scales by rejection from the uniform law, to which they are close. The top carries the
-sign and, by memorylessness, an unbounded tail. Two-sided: z = g XOR -sign with sign ~ Bernoulli(q/(1+q)), which gives
-P(z) = (1-q)/(1+q) q^|z| and counts zero once.   Proof: docs/proofs/exact-noise.md
+One scale. The binary digits of a geometric variable are independent, so it is drawn in three parts: the top and the
+middle digits from a `LookupTable`, the low digits of large scales by rejection from the uniform law, which is close.
+The top carries the sign and, by memorylessness, an unbounded tail. Two-sided: z = g XOR -sign, where the sign is
+Bernoulli(q/(1+q)), which gives P(z) = (1-q)/(1+q) q^|z| and counts zero once.   Proof: docs/proofs/exact-noise.md
+
+A scale for each entry. All entries share the tables of one exponential variable X: floor(scale X) is geometric with
+that scale. X is drawn to 56 binary places first. Floats decide where they are certain; elsewhere more places are drawn.
 
 Vocabulary: `scale` in grid units · `q` = e^(-1/scale) · `rate` of one part: P(d) ∝ e^(-rate d) · g = top,
 middle, low places in a row.
 """
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.exact import samplers
+from noisette.exact.integers import Integers, filled, placed
+from noisette.exact.lookup_table import TAIL_BITS, Cumulative, LookupTable, Tail
 from noisette.exact.random import Random
 from noisette.exact.rational import exp_bounds
-from noisette.exact.table import TAIL_BITS, Cumulative, Table, Tail
 
-__all__ = ["Digits"]
+__all__ = ["GeometricTable", "geometric_each", "laplace_each", "redrawn"]
 
 WIDEST_TOP: Final = 40  # a top table of this scale leaves 97 % of its cells uncrowded
+SHARED_BITS: Final = 56  # an exponential variable is first drawn to this many binary places
 WIDEST_MIDDLE: Final = 10  # bits; leaves 98 % of its cells uncrowded
 
 
-class Digits:
+class GeometricTable:
     """A geometric variable of one scale, ready to be drawn."""
 
     def __init__(self, scale: Fraction, *, two_sided: bool) -> None:
@@ -39,9 +46,9 @@ class Digits:
         atoms = math.ceil(TAIL_BITS * math.log(2) / rate) + 1
         first = -atoms if two_sided else 0
         law = _top_law(scale, rate, atoms, two_sided=two_sided)
-        self.top = Table(law, first, _geometric_tail(1 / rate, first, atoms - 1))
-        self.middle = Table(_digit_law((1 << self.low_bits) / scale, 1 << self.middle_bits), 0)
-        self.surely = math.floor((1 - (1 << self.low_bits) / scale) * 2**32) - 1  # low places are kept with >= this
+        self.top = LookupTable(law, first, _geometric_tail(1 / rate, first, atoms - 1))
+        self.middle = LookupTable(_digit_law((1 << self.low_bits) / scale, 1 << self.middle_bits), 0)
+        self.surely = math.floor((1 - (1 << self.low_bits) / scale) * 2**32) - 1  # accepted at least this often
 
     def one(self, rng: Random) -> int:
         """Draw one integer."""
@@ -81,7 +88,7 @@ class Digits:
         return places if samplers.bernoulli_exp(places / self.scale, rng) else None
 
     def _fill_low(self, out: NDArray[np.int64], rng: Random) -> None:
-        """Uniform places, kept with e^(-places / scale): nearly always, so a coin that says so decides at once."""
+        """Uniform digits, accepted with e^(-digits / scale); that is nearly 1, so most coins decide at once."""
         np.right_shift(rng.words(len(out), np.uint64), np.uint64(64 - self.low_bits), out=out.view(np.uint64))
         coin = rng.words(len(out), np.uint32)
         for i in np.flatnonzero(coin >= self.surely):
@@ -130,7 +137,7 @@ def _top_law(scale: Fraction, rate: Fraction, atoms: int, *, two_sided: bool) ->
 
 
 def _geometric_tail(scale: Fraction, first: int, last: int) -> Tail:
-    """Beyond either end a geometric variable begins anew (memorylessness); below a first atom of 0 there is nothing."""
+    """Beyond either end a geometric variable starts afresh (memorylessness); nothing lies below a first atom of 0."""
 
     def tail(upper: bool, rng: Random) -> int:
         if upper:
@@ -138,3 +145,64 @@ def _geometric_tail(scale: Fraction, first: int, last: int) -> Tail:
         return first - samplers.geometric(scale, rng) if first else first
 
     return tail
+
+
+# A scale for each entry
+
+
+@cache
+def _exponential() -> GeometricTable:
+    return GeometricTable(Fraction(1 << SHARED_BITS), two_sided=False)
+
+
+def geometric_each(scales: list[Fraction], rng: Random) -> Integers:
+    """One geometric variable per scale: floor(scale X) for an exponential X, drawn to 56 binary places first."""
+    x = filled(_exponential().fill, len(scales), rng)
+    unit = np.array([float(scale) for scale in scales]) * 2.0**-SHARED_BITS
+    low = x.astype(float) * unit
+    error = low * 2.0**-50
+    sure = np.floor(low - error)
+    doubtful = np.flatnonzero((sure != np.floor(low + error + unit * 1.001)) | (low >= 2.0**52))
+    sure[doubtful] = 0
+    exact = {int(i): _floor_of_product(int(x[i]), scales[i], rng) for i in doubtful}
+    return placed(sure.astype(np.int64), exact)
+
+
+def _floor_of_product(x: int, scale: Fraction, rng: Random) -> int:
+    """floor(scale X) for an exponential X that is known to lie in [x, x + 1] 2^-56; more places are drawn as needed."""
+    places = SHARED_BITS
+    while True:
+        lo, hi = math.floor(x * scale / (1 << places)), math.ceil((x + 1) * scale / (1 << places)) - 1
+        if lo == hi:
+            return lo
+        places += 64
+        x = (x << 64) | samplers.retry(_attempt_places, places, rng)
+
+
+def _attempt_places(places: int, rng: Random) -> int | None:
+    """The next 64 binary places of an exponential variable, independent of earlier ones: P(u) ∝ e^(-u / 2^places)."""
+    u = rng.bits(64)
+    return u if samplers.bernoulli_exp(Fraction(u, 1 << places), rng) else None
+
+
+def laplace_each(scales: list[Fraction], rng: Random) -> Integers:
+    """One discrete Laplace variable per scale."""
+    z = geometric_each(scales, rng)
+    negative = (rng.words(len(scales), np.uint8) & 1).astype(bool)
+    twice = np.flatnonzero(negative & (z == 0))
+    z = np.where(negative, -z, z)
+    return redrawn(z, twice, scales, laplace_each, rng)  # zero must not be counted twice
+
+
+def redrawn(
+    z: Integers,
+    at: NDArray[np.intp],
+    parameters: list[Fraction],
+    draw: Callable[[list[Fraction], Random], Integers],
+    rng: Random,
+) -> Integers:
+    """Draw the entries at some positions again."""
+    if not at.size:
+        return z
+    fresh = draw([parameters[i] for i in at], rng)
+    return placed(z, dict(zip(at.tolist(), map(int, fresh), strict=True)))

@@ -16,8 +16,7 @@ from noisette.errors import InputError
 from noisette.privacy.convert import gaussian_delta
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld import compose
-from noisette.privacy.pld.compose import composed_delta, composed_epsilon
-from noisette.privacy.pld.direction import Direction
+from noisette.privacy.pld.compose import Direction, composed_delta, composed_epsilon
 from noisette.privacy.pld.loss import LatticeLaplace, LatticeNormal, Normal, Response, Subsampled
 from noisette.privacy.pld.tight import optimal_delta, tight_delta, tight_epsilon
 
@@ -78,7 +77,7 @@ def test_optimal_composition(k, e0, d0, delta, epsilon):
 
 
 def test_ten_thousand_databases():
-    """The deck's example: 1/800 each keeps (1, e^-32) in all, by optimal composition; 1/715.511 is the most."""
+    """A textbook example: 1/800 each keeps (1, e^-32) in all, by optimal composition; 1/715.511 is the most."""
     delta = Fraction(math.exp(-32))
     assert optimal_delta(Fraction(1, 800), Fraction(0), 10_000, Fraction(1)) == pytest.approx(1.4959831466085032e-17)
     assert nz.Pure("1/800") * 10_000 <= nz.Approx(1, delta)
@@ -282,9 +281,9 @@ def test_discrete_noise_is_near_rounded_continuous_noise_point_by_point(s):
     discrete = np.exp(-(y**2) / (2 * s**2))
     discrete /= 2 * discrete.sum() - 1
     assert np.all(discrete <= rounded * np.exp(1 / (16 * s**2)))
-    reach = ((y / s) ** 2 + 1) / (24 * s**2)
-    assert np.all(rounded <= discrete * np.exp(reach) * (1 + 1e-12))
-    assert not np.all(rounded <= discrete * np.exp(reach / 2))
+    excess = ((y / s) ** 2 + 1) / (24 * s**2)
+    assert np.all(rounded <= discrete * np.exp(excess) * (1 + 1e-12))
+    assert not np.all(rounded <= discrete * np.exp(excess / 2))
     assert not np.all(discrete <= rounded * np.exp(1 / (32 * s**2)))
 
 
@@ -360,19 +359,19 @@ def test_a_direction_is_left_out_where_that_is_certain(monkeypatch):
 
 @pytest.mark.parametrize("parts", [*SAMPLED, {LatticeLaplace(Fraction(1, 10), 2**40): 300}, {Normal(Fraction(2)): 1}])
 @pytest.mark.parametrize("delta", [1e-2, 1e-9])
-def test_a_short_window_is_hardly_above_a_long_one(parts, delta, monkeypatch):
-    """What comes back into the window is counted on top, never left out."""
+def test_a_short_window_is_close_to_a_long_one(parts, delta, monkeypatch):
+    """Masses that fold back into the window are counted twice, never left out."""
     short = composed_epsilon(parts, delta)
-    for module in ("parts", "direction"):
-        monkeypatch.setattr(f"noisette.privacy.{module}.LOG_TINY", -35.0)
-    monkeypatch.setattr("noisette.privacy.pld.direction._TOLERANCES", [(1e-8, 1 << 18)])
+    for module in ("discretize", "compose"):
+        monkeypatch.setattr(f"noisette.privacy.pld.{module}.LOG_TINY", -35.0)
+    monkeypatch.setattr("noisette.privacy.pld.compose._TOLERANCES", [(1e-8, 1 << 18)])
     never_below_and_near(short, composed_epsilon(parts, delta), 1e-5)
 
 
 @pytest.mark.parametrize("parts", SAMPLED)
 def test_fewer_points_where_there_is_little_mass_cost_little(parts, monkeypatch):
     few = composed_epsilon(parts, 1e-6)
-    monkeypatch.setattr("noisette.privacy.pld.direction._strides", lambda *_: None)
+    monkeypatch.setattr("noisette.privacy.pld.compose._strides", lambda *_: None)
     never_below_and_near(few * (1 + 1e-9), composed_epsilon(parts, 1e-6), 2e-6)
 
 

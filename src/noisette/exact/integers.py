@@ -1,4 +1,4 @@
-"""Integer arrays that never wrap: int64 where everything fits, Python integers (dtype object) where not."""
+"""Integer arrays that never overflow: int64 where every entry fits, Python integers (dtype object) otherwise."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
@@ -7,17 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.exact.random import Random
-from noisette.exact.table import CHUNK
 
-__all__ = ["Integers", "added", "filled", "gathered", "multiplied", "placed", "saturated"]
+__all__ = ["CHUNK", "Integers", "added", "filled", "gathered", "multiplied", "placed", "saturated"]
 
 Integers: TypeAlias = NDArray[Any]
 """int64, or Python integers where one of them needs more than 64 bits."""
 
 MOST: Final = 2**63 - 1
 
+CHUNK: Final = 1 << 17
+"""Arrays are drawn in chunks of this length, which fit into the processor's cache."""
 
-def reach(x: Integers) -> int:
+
+def magnitude(x: Integers) -> int:
     """Return the largest magnitude in an array, 0 if it is empty."""
     return max(-int(x.min()), int(x.max())) if x.size else 0
 
@@ -29,7 +31,7 @@ def added(x: Integers, y: Integers) -> Integers:
     [9223372036854775808]
     """
     x, y = _narrow(x), _narrow(y)
-    if x.dtype == y.dtype == np.int64 and reach(x) + reach(y) <= MOST:
+    if x.dtype == y.dtype == np.int64 and magnitude(x) + magnitude(y) <= MOST:
         return np.asarray(x + y)
     return np.asarray(x.astype(object) + y.astype(object), dtype=object)
 
@@ -38,18 +40,18 @@ def _narrow(x: Integers) -> Integers:
     """Return int64 where it holds the array, else Python integers."""
     if x.dtype == np.int64 or x.dtype == object:
         return x
-    return x.astype(np.int64 if reach(x) <= MOST else object)
+    return x.astype(np.int64 if magnitude(x) <= MOST else object)
 
 
 def multiplied(x: Integers, factor: int) -> Integers:
     """Return x * factor without overflow."""
-    if x.dtype == np.int64 and max(1, reach(x)) * abs(factor) <= MOST:
+    if x.dtype == np.int64 and max(1, magnitude(x)) * abs(factor) <= MOST:
         return np.asarray(x * factor)
     return np.asarray(x.astype(object) * factor, dtype=object)
 
 
 def placed(x: Integers, values: Mapping[int, int]) -> Integers:
-    """Set some entries of a flat array, as Python integers if one of them does not fit."""
+    """Set some entries of a flat array; it becomes one of Python integers if a value does not fit."""
     if any(abs(z) > MOST for z in values.values()):
         x = x.astype(object)
     for i, z in values.items():
@@ -63,7 +65,7 @@ def gathered(values: list[int], shape: int | tuple[int, ...]) -> Integers:
 
 
 def saturated(x: Integers) -> NDArray[np.int64]:
-    """Return int64; what lies beyond its range is put at the end of the range."""
+    """Return int64; entries beyond its range saturate at the end of the range."""
     return x if x.dtype == np.int64 else np.clip(x, -MOST, MOST).astype(np.int64)
 
 

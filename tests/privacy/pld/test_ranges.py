@@ -1,4 +1,4 @@
-"""Bounded ranges: what sums of them promise holds against every adaptive adversary, and hardly more could be."""
+"""Bounded ranges: their sums hold against every adaptive adversary, and are nearly tight."""
 
 import itertools
 import math
@@ -99,7 +99,7 @@ def test_one_pair_is_the_worst_of_two_losses():
     ("e", "r", "count"), [(0.1, 0.1, 25), (2.0, 3.0, 4), (1e-5, 1e-5, 32), (0.5, 1.0, 6), (20.0, 20.0, 7)]
 )
 def test_a_block_is_a_pair_of_laws(e, r, count):
-    """Its atoms have mass one and the stated curve, forth and, nearly, back; nothing is beyond count epsilon."""
+    """Its atoms have mass one and the stated curve, forward and, nearly, in reverse; none lies beyond count epsilon."""
     block = Adaptive(BoundedRange(Fraction(e), Fraction(r)), count)
     losses, p = block.atoms()
     q = p * np.exp(-losses)
@@ -247,13 +247,13 @@ def test_the_odds_of_a_range_are_those_of_gaussian_noise_at_most():
 def test_a_filter_counts_ranges_by_their_rho_and_their_odds():
     one = SUMS["exponential"]
     charge = charge_of(one)
-    assert (charge.eps, charge.rho) == (Fraction(1, 10), Fraction(1, 800))
+    assert (charge.epsilon, charge.rho) == (Fraction(1, 10), Fraction(1, 800))
     assert charge.square == square_of_pure(Fraction(1, 20))
     for rule, least in (("zcdp", 60), ("gaussian", 40)):
         f = Filter(nz.Approx(2, DELTA), reserve=0, rule=rule)
         admitted = next(k for k in itertools.count(1) if not f.allows(one, times=k + 1))
         assert least < admitted
-        assert one * admitted <= nz.Approx(2, DELTA)  # the same composition, settled in advance
+        assert one * admitted <= nz.Approx(2, DELTA)  # the same composition, fixed in advance
 
 
 def test_a_static_sum_admits_at_least_what_a_filter_does():

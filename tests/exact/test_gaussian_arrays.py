@@ -12,8 +12,8 @@ from tests.goodness import ALPHA
 from tests.tapes import Forced, Script, exp
 from tests.timing import within
 
-from noisette.exact import blocks
-from noisette.exact.blocks import Blocks, coins_exp
+from noisette.exact import gaussian_arrays
+from noisette.exact.gaussian_arrays import GaussianTable, coins_exp
 from noisette.exact.random import SYSTEM
 
 F = Fraction
@@ -26,7 +26,7 @@ def near(block, width):
 
 @pytest.mark.parametrize("s2", ["1/10", "1", "100"])
 def test_walls_of_the_table(s2):
-    table = Blocks(F(s2)).table
+    table = GaussianTable(F(s2)).table
     reach = range(-math.isqrt(int(400 * F(s2))) - 20, math.isqrt(int(400 * F(s2))) + 21)
     weight = {z: exp(-z * z / (2 * F(s2))) for z in reach}
     total = sum(weight.values())
@@ -38,7 +38,7 @@ def test_walls_of_the_table(s2):
 
 @pytest.mark.parametrize("s2", [1025**2, 4097**2, 2**80, 2**120])
 def test_wide_laws_have_few_blocks_that_are_almost_always_kept(s2):
-    law = Blocks(F(s2))
+    law = GaussianTable(F(s2))
     assert 256 <= math.isqrt(s2) >> law.shift < 1024
     assert law.surely / 2**32 > 1 - 6 / 256 - 2**-20 - law.table.last / 2 * 4**law.shift / s2
 
@@ -46,7 +46,7 @@ def test_wide_laws_have_few_blocks_that_are_almost_always_kept(s2):
 @pytest.mark.slow
 @pytest.mark.parametrize("s2", ["9", "100", str(4097**2)])
 def test_forced_tails_follow_the_rest_of_the_law(s2):
-    law = Blocks(F(s2))
+    law = GaussianTable(F(s2))
     width = 1 << law.shift
     for bit in (0, 1):
         far = law.table.fill(np.zeros(5000, np.int64), Forced(bit))
@@ -65,7 +65,7 @@ def test_forced_tails_follow_the_rest_of_the_law(s2):
 @pytest.mark.slow
 @pytest.mark.parametrize("s2", ["1/2", "100", str(1025**2), str(2**80)])
 def test_one_by_one_is_the_same_law(s2):
-    law = Blocks(F(s2))
+    law = GaussianTable(F(s2))
     draws = np.array([law.one(SYSTEM) for _ in range(10_000)])
     edges = goodness.integers(5 * float(F(s2)) ** 0.5)
     assert goodness.fit(draws, goodness.gaussian(F(s2)), edges) > ALPHA
@@ -74,7 +74,7 @@ def test_one_by_one_is_the_same_law(s2):
 
 def test_place_within_a_block_is_kept_with_the_ratio_of_weights():
     """A block far out is steep enough for its two ends to differ."""
-    law = Blocks(F(1025**2))
+    law = GaussianTable(F(1025**2))
     assert law.shift == 2
     assert [law._exponent(4 * 900 + place, place) for place in range(4)] == [
         F((3600 + place) ** 2 - 3600**2, 2 * 1025**2) for place in range(4)
@@ -84,7 +84,7 @@ def test_place_within_a_block_is_kept_with_the_ratio_of_weights():
 
 def reached(block, place, coin):
     """Fill one entry with a chosen block, place and coin; None if it was not kept."""
-    law = Blocks(F(2**40))
+    law = GaussianTable(F(2**40))
     out = np.array([block])
     dropped = law._fill_places(out, Script(place << (64 - law.shift), coin))
     return None if dropped.size else int(out[0])
@@ -92,7 +92,7 @@ def reached(block, place, coin):
 
 @pytest.mark.parametrize("block", [0, 1, 900, -1, -2, -900])
 def test_fill_decides_like_exact_arithmetic(block):
-    law = Blocks(F(2**40))
+    law = GaussianTable(F(2**40))
     width = 1 << law.shift
     for place in (0, 1, width // 2, width - 1):
         y = block * width + place
@@ -125,11 +125,11 @@ def test_coins_are_exact_around_their_wall(g):
 @pytest.mark.parametrize("sigma2", ["1/1000", "1e-9"])
 def test_tiny_sigmas_are_quick(sigma2):
     with within(2):
-        law = Blocks(F(sigma2))
+        law = GaussianTable(F(sigma2))
         assert {law.one(SYSTEM) for _ in range(100)} == {0}
 
 
 def test_weights_are_as_close_as_they_say():
     for offset in (0, 1):
-        for j, weight in enumerate(blocks._gaussian_weights(F(50), 1, offset, 112)):
+        for j, weight in enumerate(gaussian_arrays._gaussian_weights(F(50), 1, offset, 112)):
             assert abs(exp(-F((j + offset) ** 2, 100)) * 2**112 - weight) <= 4 * (j + 1) ** 2

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value, pmf_fit
 from tests.tapes import Forced, Script
 
-from noisette.exact import table as module
+from noisette.exact import lookup_table as module
+from noisette.exact.lookup_table import CELLS, LookupTable
 from noisette.exact.random import SYSTEM
-from noisette.exact.table import CELLS, Table
 
 F = Fraction
 ONES = 2**64 - 1
@@ -31,7 +31,7 @@ def cumulative(points):
 
 
 def table_of(weights, first=0, tail=None):
-    return Table(cumulative(distribution(weights)), first, tail)
+    return LookupTable(cumulative(distribution(weights)), first, tail)
 
 
 def drawn(table, word, *more):
@@ -67,7 +67,7 @@ def test_every_wall_parts_its_two_atoms(weights, first, more):
 
 
 @pytest.mark.parametrize("weights", [(1, 2), (1, 1, 1), (3, 10**12, 4), (1, 10**25, 1, 1)])
-def test_ties_are_parted_by_further_digits(weights):
+def test_ties_are_resolved_by_further_digits(weights):
     points = distribution(weights)
     table = table_of(weights)
     for i, point in enumerate(points[:-1]):
