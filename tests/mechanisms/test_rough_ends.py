@@ -21,7 +21,7 @@ def check(m, cells, moved):
         assert min(*x, *y) >= 0
         assert np.abs(np.subtract(x, y)).sum() == moved * d
         if hasattr(m, "law"):
-            P, Q = m.law(x), m.law(y)
+            P, Q = m.outcomes(x), m.outcomes(y)
             P, Q = ({k: law.get(k, 0.0) for k in {*P, *Q}} for law in (P, Q))
         else:
             P, Q = (dict(enumerate(m.pmf(range(cells), table))) for table in (x, y))

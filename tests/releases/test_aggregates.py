@@ -143,7 +143,7 @@ def cells(outputs):
 
 def law_of(mechanism, counts):
     if hasattr(mechanism, "law"):
-        return np.array(list(mechanism.law(counts).values()))
+        return np.array(list(mechanism.outcomes(counts).values()))
     return mechanism.pmf(np.arange(CELLS), counts)
 
 
@@ -212,9 +212,9 @@ def test_a_stable_mode_keeps_its_delta(labels):
     assert made.guarantee <= nz.Approx(1, "1/20", neighbours=nz.Neighbours.ADD_REMOVE)
     worst = 0.0
     for world in itertools.combinations_with_replacement((*LABELS, None), 6):
-        law = made.mechanism.law(_table(world, labels))
+        law = made.mechanism.outcomes(_table(world, labels))
         for changed in neighbours_of(list(world)):
-            other = made.mechanism.law(_table(changed, labels))
+            other = made.mechanism.outcomes(_table(changed, labels))
             worst = max(worst, sum(max(0.0, p - math.e * other.get(y, 0.0)) for y, p in law.items()))
     assert 0.04 < worst <= 0.05 + 1e-9
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from noisette.accuracy.candidates import KINDS, Task
+from noisette.accuracy.candidates import Task, candidates, same_law
 from noisette.accuracy.error import error_law, largest_error
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
-from noisette.mechanisms import Mechanism
+from noisette.mechanisms.contract import Probabilities
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, Spend, as_promise, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
@@ -27,7 +27,7 @@ class Row:
     """One calibrated mechanism and its errors: of one answer (sd, half-width) and the largest of all."""
 
     name: str
-    mechanism: Mechanism
+    mechanism: Probabilities
     sd: float
     half_width: float
     largest: float
@@ -67,7 +67,7 @@ class Comparison:
 
     def _error(self, name: str, promise: Promise) -> float:
         try:
-            return _measure(KINDS[name](self.task, promise), self.task, self.by)
+            return _measure(candidates()[name](self.task, promise), self.task, self.by)
         except InputError:
             return math.nan
 
@@ -119,10 +119,15 @@ def compare(
     task = _task(workload, promise, answers, grid, level)
     if by not in COLUMNS:
         raise InputError(f"by must be one of {', '.join(COLUMNS)}.")
-    rows, refused = [], []
-    for name, make in KINDS.items():
+    rows: list[Row] = []
+    refused: list[tuple[str, str]] = []
+    for name, make in candidates().items():
         try:
-            rows.append(_row(name, make(task, promise), task))
+            made = make(task, promise)
+            twin = next((row.name for row in rows if same_law(row.mechanism, made)), None)
+            if twin:
+                raise InputError(f"The same law as {twin}.")
+            rows.append(_row(name, made, task))
         except InputError as reason:
             refused.append((name, str(reason)))
     if not rows:
@@ -146,11 +151,11 @@ def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | N
     return Task(moves, number, None if grid is None else positive(grid, "grid"), level)
 
 
-def _row(name: str, m: Mechanism, task: Task) -> Row:
+def _row(name: str, m: Probabilities, task: Task) -> Row:
     return Row(name, m, *(_measure(m, task, column) for column in COLUMNS))
 
 
-def _measure(m: Mechanism, task: Task, column: str) -> float:
+def _measure(m: Probabilities, task: Task, column: str) -> float:
     match column:
         case "sd":
             return math.sqrt(m.variance())

@@ -5,7 +5,7 @@ the data. For several answers the errors are independent, except under K-norm no
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,10 +14,9 @@ import numpy as np
 from noisette.accuracy.noise import Clamped, Coordinate, Noise
 from noisette.errors import InputError
 from noisette.exact.number import level_of, whole
-from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, Mechanism, Staircase, TruncatedGeometric
 from noisette.mechanisms.additive.answers import lattice_step
+from noisette.mechanisms.contract import Kind, Mechanism
 
 __all__ = ["ErrorLaw", "chance_above", "clamping_bias", "error_law", "expected_error", "largest_error"]
 
@@ -26,6 +25,7 @@ __all__ = ["ErrorLaw", "chance_above", "clamping_bias", "error_law", "expected_e
 class ErrorLaw:
     """The law of one error: noise of whole steps, plus at most half a step where real answers are rounded.
 
+    >>> from noisette.mechanisms import Laplace
     >>> law = error_law(Laplace(1))
     >>> round(law.half_width(0.95), 4), round(float(law.cdf(2.9958)), 4), round(law.mean(), 4)
     (2.9957, 0.95, 1.0)
@@ -53,7 +53,7 @@ class ErrorLaw:
         return self.width_of(smallest(lambda t: bool(self.noise.tail(t) <= share)))
 
     def width_of(self, cells: int) -> float:
-        """Return the largest error that noise of so many steps makes."""
+        """Return the largest error that noise of that many steps makes."""
         return float(cells * self.step + self.rounding)
 
     def mean(self) -> float:
@@ -69,31 +69,21 @@ def error_law(m: Mechanism, *, answers: int = 1) -> ErrorLaw:
     >>> [round(float(p), 4) for p in error_law(Geometric(1)).cdf([0, 1, 2.5])]
     [0.4621, 0.8021, 0.9272]
     """
-    match m:
-        case Geometric():
-            return ErrorLaw(m.law, Fraction(1), Fraction(0))
-        case TruncatedGeometric():
-            return ErrorLaw(Clamped(DiscreteLaplace(m.scale), m.high - m.low), Fraction(1), Fraction(0))
-        case Laplace():
-            return _rounded(DiscreteLaplace(m.scale / (step := _step(m, answers))), step, m.grid)
-        case Gaussian():
-            return _rounded(DiscreteGaussian((m.sigma / (step := _step(m, answers))) ** 2), step, m.grid)
-        case Staircase():
-            return _rounded(m.law, m.grid, m.grid)
-        case KNorm():
-            return _rounded(Coordinate(m.law), m.step, m.grid)
+    stated: Any = m
+    match stated.kind:
+        case Kind.NUMBERS if stated.grid == 1:
+            return ErrorLaw(stated.law, Fraction(1), Fraction(0))
+        case Kind.NUMBERS:
+            step = lattice_step(stated.grid, whole(answers, "answers"), stated.norm)
+            return ErrorLaw(replace(stated, grid=step).law, step, step / 2)
+        case Kind.CLAMPED:
+            return ErrorLaw(Clamped(stated.unclamped.law, stated.high - stated.low), Fraction(1), Fraction(0))
+        case Kind.VECTOR:
+            return ErrorLaw(Coordinate(stated.law), stated.step, stated.step * Fraction(stated.grid != 1, 2))
         case _:
             raise InputError(
                 f"The error of {type(m).__name__} is not that of one released number: use its own interval()."
             )
-
-
-def _step(m: Laplace | Gaussian, answers: int) -> Fraction:
-    return m.grid if m.grid == 1 else lattice_step(m.grid, whole(answers, "answers"), m.norm)
-
-
-def _rounded(noise: Noise, step: Fraction, grid: Fraction) -> ErrorLaw:
-    return ErrorLaw(noise, step, Fraction(0) if grid == 1 else step / 2)
 
 
 def expected_error(m: Mechanism) -> float:
@@ -101,6 +91,7 @@ def expected_error(m: Mechanism) -> float:
 
     Staircase noise has Delta e^(eps/2)/(e^eps - 1), the least that epsilon-DP allows.   [Geng-Viswanath 2014]
 
+    >>> from noisette.mechanisms import Staircase
     >>> [round(expected_error(Staircase(eps)), 5) for eps in (1, 2, 4)]
     [0.95952, 0.42546, 0.13786]
     """
@@ -112,14 +103,13 @@ def clamping_bias(m: Mechanism) -> float:
 
     It is a/(1 - a^2) for geometric noise, a = e^(-1/s), and s/2 for Laplace noise. Sums of clamped cells drift by it.
 
-    >>> from noisette.mechanisms import Geometric
+    >>> from noisette.mechanisms import Geometric, Laplace
     >>> round(clamping_bias(Geometric(10)), 4), round(clamping_bias(Laplace(10)), 4)
     (4.9917, 5.0)
     """
-    if isinstance(m, TruncatedGeometric):
-        rate = float(1 / m.scale)
-        return DiscreteLaplace(m.scale).mean_absolute() * -math.expm1(-rate * (m.high - m.low)) / 2
     law = error_law(m)
+    if isinstance(law.noise, Clamped):
+        return law.noise.mean_above()
     return law.noise.mean_absolute() * float(law.step) / 2
 
 
@@ -129,6 +119,7 @@ def largest_error(m: Mechanism, answers: int | None = None, *, level: float = 0.
     Independent errors have P(all <= t) = (1 - tail(t))^answers exactly; l∞-norm noise its own law, a gamma quantile on
     fine grids; l2-norm noise the union bound.
 
+    >>> from noisette.mechanisms import KNorm, Laplace
     >>> round(largest_error(Laplace(20), 20), 2), round(largest_error(KNorm("inf", 1, dimension=20)), 2)
     (119.34, 27.88)
     """
@@ -142,6 +133,7 @@ def largest_error(m: Mechanism, answers: int | None = None, *, level: float = 0.
 def chance_above(m: Mechanism, error: float, answers: int | None = None) -> float:
     """Return P(some error > `error`) among `answers` numbers: what `largest_error` inverts.
 
+    >>> from noisette.mechanisms import Laplace
     >>> round(chance_above(Laplace(1), 3), 6), round(chance_above(Laplace(1), 3, 10), 6)
     (0.049787, 0.39992)
     """
@@ -159,10 +151,11 @@ def of_any(chance: float, k: int) -> float:
 
 
 def _answers(m: Mechanism, answers: int | None) -> int:
-    if isinstance(m, KNorm):
-        if answers not in (None, m.dimension):
-            raise InputError(f"This K-norm mechanism is for {m.dimension} answers: leave `answers` out.")
-        return m.dimension
+    stated: Any = m
+    if m.kind is Kind.VECTOR:
+        if answers not in (None, stated.dimension):
+            raise InputError(f"This mechanism is for {stated.dimension} answers: leave `answers` out.")
+        return int(stated.dimension)
     return 1 if answers is None else whole(answers, "answers")
 
 

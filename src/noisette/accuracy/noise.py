@@ -52,6 +52,10 @@ class Clamped:
         rate, u = float(1 / self.law.scale), self.span // 2
         return self.law.mean_absolute() * (-math.expm1(-rate * u) - math.expm1(-rate * (self.span - u))) / 2
 
+    def mean_above(self) -> float:
+        """E(error) of a true value at the low end, where noise can only raise it: a/(1-a^2) (1 - a^span)."""
+        return self.law.mean_absolute() * -math.expm1(-float(1 / self.law.scale) * self.span) / 2
+
 
 @dataclass(frozen=True)
 class Coordinate:

@@ -12,10 +12,10 @@ from noisette.mechanisms.additive.knorm import KNorm
 from noisette.mechanisms.additive.laplace import Laplace
 from noisette.mechanisms.additive.staircase import Staircase
 from noisette.mechanisms.additive.truncated_geometric import TruncatedGeometric
-from noisette.mechanisms.contract import Mechanism, calibrate
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.contract import Mechanism
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.mechanisms.partitions.threshold import Threshold
-from noisette.mechanisms.procedure import Procedure
 from noisette.mechanisms.quantiles.quantile import Quantile
 from noisette.mechanisms.randomized_response import RandomizedResponse
 from noisette.mechanisms.selection.exponential import Exponential
@@ -79,7 +79,6 @@ __all__ = [
     "PermuteAndFlip",
     "Pieces",
     "PointFunction",
-    "Procedure",
     "ProposeTestRelease",
     "Quantile",
     "Quantiles",

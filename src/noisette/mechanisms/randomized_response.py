@@ -24,7 +24,8 @@ from noisette.exact import vector
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -32,7 +33,7 @@ __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Answers coded 0 .. categories-1, one for each person.
 
     >>> m = RandomizedResponse(1)
@@ -40,6 +41,8 @@ class RandomizedResponse:
     (0.731059, Pure('1', neighbours=REPLACE), (4,))
     """
 
+    kind = Kind.REPORT
+    sized_by = "epsilon"
     epsilon: Fraction
     categories: int
     norm: ClassVar[float] = 1

@@ -57,14 +57,14 @@ def arrays(before, after):
 @pytest.mark.parametrize("scale", [1, "7/3", 50])
 def test_the_law_is_that_of_rounds_without_replacement(k, scores, scale):
     m = Top(scale, candidates=len(scores), k=k)
-    law = m.law(scores)
+    law = m.outcomes(scores)
     assert law == pytest.approx(by_rounds(m, scores), rel=1e-12)
     assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
 
 
 def test_one_round_is_the_exponential_mechanism():
     scores, m = [0, 1, 3, 2], Top(2, candidates=4, k=1)
-    assert list(m.law(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
+    assert list(m.outcomes(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
     assert m.guarantee(1) == nz.Pure(1)
 
 
@@ -84,7 +84,7 @@ def test_gumbel_noise_once_has_the_law_of_rounds():
         """The first is above what the second is, the third below; P(first > z) = 1 - cdf."""
         return float(w @ (pdf(z - scores[second]) * (1 - cdf(z - scores[first])) * cdf(z - scores[third])))
 
-    law = Top(scale, candidates=3, k=2).law(scores)
+    law = Top(scale, candidates=3, k=2).outcomes(scores)
     for order in itertools.permutations(range(3)):
         assert law[order[:2]] == pytest.approx(chance(*order), abs=1e-9)
 
@@ -98,8 +98,8 @@ def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
     m = Top(1, candidates=n, k=k, monotone=monotone)
     stated, reached = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.combinations_with_replacement(range(3), n):
-        law = m.law(q)
-        reached = max(reached, *(worst(law, m.law(np.add(q, s))) for s in moves(n, 1, monotone)))
+        law = m.outcomes(q)
+        reached = max(reached, *(worst(law, m.outcomes(np.add(q, s))) for s in moves(n, 1, monotone)))
     assert 0.5 * stated < reached <= stated * (1 + 1e-12)
     assert stated == min(k, n - 1) * (1 if monotone else 2)  # the last of all is no choice
 
@@ -109,8 +109,8 @@ def test_candidates_far_behind_reach_epsilon(m):
     far, others = 40 * int(m.scale), m.candidates - m.rounds
     x = [-far] * m.rounds + [0] * others
     y = [1 - far] * m.rounds + [0 if m.monotone else -1] * others
-    assert worst(m.law(x), m.law(y)) == pytest.approx(float(m.guarantee(1).epsilon), rel=1e-9)
-    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
+    assert worst(m.outcomes(x), m.outcomes(y)) == pytest.approx(float(m.guarantee(1).epsilon), rel=1e-9)
+    parts = [worst(m.outcomes(x), m.outcomes(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert m.tightness <= max(parts) <= 1 + 1e-9
 
 
@@ -118,7 +118,7 @@ def test_one_count_that_moves_costs_every_round():
     """The best candidate of all is never released: each round tells that."""
     m = Top(1, candidates=4, k=3, monotone=True)
     assert m.guarantee(nz.sensitivity.histogram()) == nz.Pure(3, neighbours=ADD_REMOVE)
-    assert worst(m.law([60, 0, 0, 0]), m.law([61, 0, 0, 0])) == pytest.approx(3, rel=1e-9)
+    assert worst(m.outcomes([60, 0, 0, 0]), m.outcomes([61, 0, 0, 0])) == pytest.approx(3, rel=1e-9)
     assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)) == nz.Pure(6, neighbours=REPLACE)
 
 
@@ -130,7 +130,7 @@ def test_the_rho_and_the_deltas_of_rounds_hold(monotone):
     assert promise <= nz.ZCDP(Fraction(rho))
     for q in itertools.product(range(3), (0, 5), range(3)):
         for s in moves(3, 1, monotone):
-            P, Q = arrays(m.law(q), m.law(np.add(q, s)))
+            P, Q = arrays(m.outcomes(q), m.outcomes(np.add(q, s)))
             assert max(renyi(P, Q, order) / order for order in (1.1, 2, 8)) <= rho * (1 + 1e-9)
             for part in (0.2, 0.5, 0.8):
                 e = part * float(promise.epsilon)
@@ -167,9 +167,12 @@ def test_rounds_compose_below_plain_and_optimal_composition_of_epsilons():
 def test_half_the_sensitivity_is_convicted():
     as_if_monotone = Top.calibrated(nz.Pure(1), candidates=4, k=2, monotone=True)
     x, y, _ = Top(as_if_monotone.scale, candidates=4, k=2).pairs()[0]  # which move in both directions
-    assert worst(as_if_monotone.law(x), as_if_monotone.law(y)) > 1.9
+    assert worst(as_if_monotone.outcomes(x), as_if_monotone.outcomes(y)) > 1.9
     one_round = Exponential.calibrated(nz.Pure(1), candidates=4)  # noise for one, used for two
-    assert worst(Top(one_round.scale, candidates=4, k=2).law(x), Top(one_round.scale, candidates=4, k=2).law(y)) > 1.5
+    assert (
+        worst(Top(one_round.scale, candidates=4, k=2).outcomes(x), Top(one_round.scale, candidates=4, k=2).outcomes(y))
+        > 1.5
+    )
 
 
 # The race
@@ -193,7 +196,7 @@ def test_other_scales_are_told_apart():
     m, scores = Top(2, candidates=4, k=2), [0, 1, 3, 2]
     drawn = Counter(m(scores) for _ in range(6000))
     for scale in (Fraction(8, 5), Fraction(5, 2)):
-        law = Top(scale, candidates=4, k=2).law(scores)
+        law = Top(scale, candidates=4, k=2).outcomes(scores)
         assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
 
 
@@ -276,8 +279,8 @@ def test_scores_are_as_near_to_the_best_as_stated(m, level):
     t, least = m.interval(level), 1.0
     for scores in itertools.combinations_with_replacement([*range(0, 20, 3), int(t), int(t) + 1], m.candidates):
         best = sorted(scores, reverse=True)
-        near = [y for y in m.law(scores) if all(b - scores[i] <= t for b, i in zip(best, y, strict=False))]
-        law = m.law(scores)
+        near = [y for y in m.outcomes(scores) if all(b - scores[i] <= t for b, i in zip(best, y, strict=False))]
+        law = m.outcomes(scores)
         least = min(least, math.fsum(law[y] for y in near))
     assert level <= least < level + 0.3
 
@@ -334,7 +337,7 @@ def test_levels_and_sizes_out_of_range_are_refused():
     with pytest.raises(InputError, match="level"):
         Top(1, candidates=3, k=2).interval(1)
     with pytest.raises(InputError, match="orders"):
-        Top(1, candidates=100, k=5).law([0] * 100)
+        Top(1, candidates=100, k=5).outcomes([0] * 100)
 
 
 def test_relations_do_not_mix():

@@ -85,7 +85,7 @@ def test_mistakes_are_few_where_a_point_function_fits():
     m = PointFunction(1, "1e-6")
     for positives in (0, 5, 13, 20, 28, 60):
         sample = [("oak", True)] * positives + [("ash", False)] * 30
-        law = m.law(sample)
+        law = m.outcomes(sample)
         few = sum(p for y, p in law.items() if y == "oak" or positives < m.least(0.95))
         assert few >= 0.95
         assert set(law) <= {"oak", None}
@@ -101,7 +101,7 @@ def test_a_pure_guarantee_needs_the_number_of_keys():
 def test_labels_against_a_key_count():
     m = PointFunction(1, "1e-6")
     assert m([("oak", True)] * 90 + [("oak", False)] * 20 + [("ash", True)] * 9) == "oak"
-    assert m.law([("oak", True)] * 5 + [("oak", False)] * 9) == {None: 1.0}
+    assert m.outcomes([("oak", True)] * 5 + [("oak", False)] * 9) == {None: 1.0}
 
 
 @pytest.mark.parametrize(

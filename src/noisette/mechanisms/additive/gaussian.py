@@ -24,7 +24,7 @@ from noisette.exact.number import Number, floor_log2, fraction, nearest_float, p
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
 from noisette.laws import DiscreteGaussian
-from noisette.mechanisms import contract as base
+from noisette.mechanisms import calibration as base
 from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
 from noisette.mechanisms.additive.lattice import OnLattice
 from noisette.mechanisms.contract import Distance
@@ -54,6 +54,8 @@ class Gaussian(OnLattice):
     (19.6, 0.005, True)
     """
 
+    sized_by = "sigma"
+    own_curve = True
     sigma: Fraction
     grid: Fraction
     norm: ClassVar[float] = 2

@@ -22,7 +22,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.additive.answers import release_integers
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.loss import LatticeLaplace
@@ -31,7 +32,7 @@ __all__ = ["Geometric"]
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Mechanism):
     """Whole numbers plus noise z with P(z) = (1-a)/(1+a) a^|z|, a = e^(-1/scale).
 
     >>> m = Geometric(2)
@@ -41,6 +42,8 @@ class Geometric:
     ('int', (3,))
     """
 
+    kind = Kind.NUMBERS
+    grid: ClassVar[Fraction] = Fraction(1)
     scale: Fraction
     norm: ClassVar[float] = 1
 

@@ -23,7 +23,7 @@ from noisette.exact.number import Number, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
 from noisette.laws.law import smallest
-from noisette.mechanisms import contract as base
+from noisette.mechanisms import calibration as base
 from noisette.mechanisms.additive.answers import (
     integer_answer,
     lattice_step,
@@ -32,14 +32,14 @@ from noisette.mechanisms.additive.answers import (
     release_reals,
 )
 from noisette.mechanisms.additive.lattice import lattice_pairs, lattice_point
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import Promise, Pure
 
 __all__ = ["KNorm"]
 
 
 @dataclass(frozen=True)
-class KNorm:
+class KNorm(Mechanism):
     """A vector of `dimension` numbers plus noise of a norm (1, 2 or math.inf); with `grid=1`, whole numbers.
 
     >>> m = KNorm(math.inf, scale=2, dimension=4)
@@ -47,6 +47,7 @@ class KNorm:
     ((4,), 0.5)
     """
 
+    kind = Kind.VECTOR
     norm: float
     scale: Fraction
     dimension: int

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
-from noisette.mechanisms import contract as base
+from noisette.mechanisms import calibration as base
 from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
 from noisette.mechanisms.additive.lattice import OnLattice
 from noisette.mechanisms.contract import Distance

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from noisette.laws.law import Law, half_width
-from noisette.mechanisms.contract import slack
+from noisette.mechanisms.calibration import slack
+from noisette.mechanisms.contract import Kind, Mechanism
 
 __all__ = ["OnLattice", "lattice_pairs", "lattice_point"]
 
@@ -25,9 +26,10 @@ def lattice_pairs(grid: Fraction, steps: Sequence[int]) -> list[tuple[Any, Any, 
     return [(grid / 2 - hair, (n - 1) * grid + grid / 2 + hair, (n - 1) * grid + 2 * hair) for n in steps]
 
 
-class OnLattice:
+class OnLattice(Mechanism):
     """A mechanism with a `grid` and, in its units, the `law` of the noise on a single number."""
 
+    kind = Kind.NUMBERS
     grid: Fraction
 
     @property

@@ -27,7 +27,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.table import CHUNK
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise, share
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import group_delta, powers_up
@@ -48,7 +49,7 @@ _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
 @dataclass(frozen=True)
-class Keep:
+class Keep(Mechanism):
     """One bit for each group, from the number of its units; `epsilon` and `delta0` are what each group costs.
 
     The array of bits has an entry for every group, so publish the keys of the kept groups alone, sorted.
@@ -60,6 +61,8 @@ class Keep:
     Approx('1', '1/1000000', neighbours=ADD_REMOVE)
     """
 
+    kind = Kind.GROUPS
+    sized_by = "epsilon"
     epsilon: Fraction
     delta0: Fraction
     groups: int
@@ -179,6 +182,14 @@ class Keep:
         """Neighbours on either half of the curve, and a group that only one unit holds."""
         half = self.least(0.5)
         return [(half - 1, half, 1), (0, 1, 1), (half, half + 1, 1)] if half > 1 else [(0, 1, 1)]
+
+    def worst(self) -> Sequence[int]:
+        """All numbers of units for which a group may be suppressed: the largest of their errors is stated."""
+        return range(self.certain + 1)
+
+    def error(self, y: Any, x: int) -> Any:
+        """Return how many units go unnamed."""
+        return np.where(y, 0, x)
 
     def support(self, x: int) -> Any:
         """Kept and suppressed."""

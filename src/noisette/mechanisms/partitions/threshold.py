@@ -31,7 +31,8 @@ from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import half_width, smallest
 from noisette.mechanisms.additive.answers import integer_answer, release_integers
 from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise
 from noisette.mechanisms.partitions.threshold_cost import (
     gaussian_delta,
@@ -58,7 +59,7 @@ _RARE = 5  # noise of so many scales is rare
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Mechanism):
     """Counts plus noise where that is at least `threshold`, and 0 elsewhere; `scale` is sigma if Gaussian.
 
     Publish the keys of the released groups alone, sorted: the array has an entry for every group. What is tested is
@@ -75,6 +76,7 @@ class Threshold:
     [133, 110]
     """
 
+    kind = Kind.GROUPS
     scale: Fraction
     threshold: int
     groups: int
@@ -266,6 +268,14 @@ class Threshold:
         """Large groups, where noise hides a unit, and a group that only one unit holds."""
         t, w = self.threshold, self.weight
         return [(t, t + w, 1), (0, w, 1), (t + w + 1, t + 1, 1)]
+
+    def worst(self) -> Sequence[int]:
+        """A count so far above the threshold that selection does not touch it: noise is what is stated."""
+        return [self.threshold + half_width(self.law, 1 - 1e-14)]
+
+    def error(self, y: Any, x: int) -> Any:
+        """Return how far a released count is off."""
+        return np.abs(np.subtract(y, x))
 
     def support(self, x: int) -> Any:
         """0 and, from the threshold on, outputs within the noise's 1e-14 quantiles."""

@@ -33,7 +33,8 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.random import Random
 from noisette.exact.samplers import Bounds
-from noisette.mechanisms.contract import Distance, pure_epsilon
+from noisette.mechanisms.calibration import pure_epsilon
+from noisette.mechanisms.contract import Distance, Kind
 from noisette.mechanisms.quantiles.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles.quantiles import even_table, telling_tables
 from noisette.mechanisms.selection.permute_and_flip import ENUMERATED
@@ -54,9 +55,11 @@ class FlippedQuantile(RankChoice):
     >>> m.guarantee(1), 0 <= m(counts) < 8, m([counts, counts]).shape
     (Pure('1', neighbours=ADD_REMOVE), True, (2,))
     >>> ties = [10, 11, 9, 10]                                     # the exponential mechanism: 0.778
-    >>> round(FlippedQuantile(1, q="1/2", cells=4).law(ties)[1], 3)
+    >>> round(FlippedQuantile(1, q="1/2", cells=4).outcomes(ties)[1], 3)
     0.932
     """
+
+    kind = Kind.OUTCOME
 
     @property
     def _general(self) -> bool:
@@ -116,7 +119,7 @@ class FlippedQuantile(RankChoice):
 
     # For audits
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """Return the probability of every cell: an integral of a polynomial, by a rule that is exact for it."""
         if self.cells > ENUMERATED:
             raise InputError(f"Probabilities are computed for at most {ENUMERATED:,} cells: choose fewer of them.")

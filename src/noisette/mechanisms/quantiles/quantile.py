@@ -42,7 +42,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed_records, pure_epsilon, range_epsilon, whole_records
+from noisette.mechanisms.calibration import agreed_records, pure_epsilon, range_epsilon, whole_records
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -56,9 +57,11 @@ _MOST = 2**62
 
 
 @dataclass(frozen=True)
-class RankChoice:
+class RankChoice(Mechanism):
     """What mechanisms that choose a cell by rank errors share: their parameters, what records move, what to expect."""
 
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     q: Fraction
     cells: int
@@ -318,6 +321,8 @@ class Quantile(RankChoice):
     >>> float(m.pmf(3, counts).round(4)), round(m.rank_error(0.95), 2)
     (1.0, 4.45)
     """
+
+    kind = Kind.TABLE
 
     def _drawn(self, near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random) -> int:
         return choice.choose(near, weight, rng)

@@ -46,7 +46,8 @@ from noisette.exact import choice
 from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.mechanisms.quantiles.spread_ties import Cells, Side, Spread, choose_cell, choose_place
 from noisette.privacy import ZCDP, Promise, Pure
@@ -99,7 +100,7 @@ def _parts(at: tuple[Fraction, ...], shift: tuple[Fraction, ...], first: int, en
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(Mechanism):
     """The cells of the quantiles `at`, ascending, given how many values each cell has.
 
     `epsilon` is what a record is worth that is added or removed. Cells with up to `ties` records are split to within
@@ -114,6 +115,8 @@ class Quantiles:
     Pure('4', neighbours=REPLACE)
     """
 
+    kind = Kind.OUTCOME
+    sized_by = "epsilon"
     epsilon: Fraction
     at: tuple[Fraction, ...]
     cells: int
@@ -251,7 +254,7 @@ class Quantiles:
 
     # For audits
 
-    def law(self, x: Any) -> dict[tuple[int, ...], float]:
+    def outcomes(self, x: Any) -> dict[tuple[int, ...], float]:
         """Return the probability of every tuple of cells that can be released, for few cells and ties."""
         counts = read_histograms(x, self.cells, rows=False)
         return dict(_law(self, tuple(counts.tolist())))

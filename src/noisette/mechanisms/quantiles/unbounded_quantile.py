@@ -43,7 +43,8 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, agreed_records, pure_epsilon, whole_records
+from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.quantiles.first_above import FirstAbove
 from noisette.mechanisms.quantiles.grid import numbers
 from noisette.mechanisms.quantiles.quantile import read_histograms
@@ -59,7 +60,7 @@ _RECORDS = 2**40
 
 
 @dataclass(frozen=True)
-class UnboundedQuantile:
+class UnboundedQuantile(Mechanism):
     """The step of the q-quantile, or None beyond the last, given how many values lie in each step and beyond.
 
     `epsilon` is what one record is worth under the relation `neighbours`.
@@ -72,6 +73,9 @@ class UnboundedQuantile:
     True
     """
 
+    kind = Kind.OUTCOME
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     q: Fraction
     steps: int
@@ -212,7 +216,7 @@ class UnboundedQuantile:
 
     # For audits
 
-    def law(self, x: Any) -> dict[int | None, float]:
+    def outcomes(self, x: Any) -> dict[int | None, float]:
         """Return the probability of every step."""
         chances = self._search.chances(self._queries(read_histograms(x, self.steps + 1, rows=False)))
         return dict(zip([*range(self.steps), None], chances.tolist(), strict=True))

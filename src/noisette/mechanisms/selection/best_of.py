@@ -38,7 +38,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up, ln_bounds
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import Promise, Pure
 
 __all__ = ["BestOf", "Run", "geometric_runs", "logarithmic_runs"]
@@ -54,7 +55,7 @@ _STEEPEST = 700  # beyond this e the ratio is 1/gamma, but for e^-700 or so
 
 
 @dataclass(frozen=True)
-class BestOf:
+class BestOf(Mechanism):
     """The result (score, output) of the best of K runs, each of which is `each`-DP by itself.
 
     >>> m = BestOf.calibrated(Pure(1), scale=10)
@@ -64,6 +65,7 @@ class BestOf:
     True
     """
 
+    kind = Kind.OUTCOME
     scale: Fraction
     each: Fraction
     eta: int
@@ -134,7 +136,7 @@ class BestOf:
         assert best is not None
         return best
 
-    def law(self, x: Mapping[Result, Number]) -> dict[Result, float]:
+    def outcomes(self, x: Mapping[Result, Number]) -> dict[Result, float]:
         """Return the probabilities of results, for a run given by its law."""
         table = _table(x)
         levels = _levels(table)

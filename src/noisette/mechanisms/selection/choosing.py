@@ -38,7 +38,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.partitions.per_partition import moved, read_promise
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
@@ -52,7 +53,7 @@ REPLACE = Neighbours.REPLACE
 
 
 @dataclass(frozen=True)
-class Choosing:
+class Choosing(Mechanism):
     """A candidate of 0 .. candidates-1, or None, given the whole scores of those whose score is not 0.
 
     >>> m = Choosing.calibrated(Approx(1, "1e-6"), candidates=2**64, growth=10)
@@ -62,6 +63,7 @@ class Choosing:
     (9223372036854775808, None)
     """
 
+    kind = Kind.OUTCOME
     scale: Fraction
     threshold: int
     candidates: int
@@ -140,7 +142,7 @@ class Choosing:
         """Return the probability that the test is passed, for a best score."""
         return float(DiscreteLaplace(self.scale).cdf(best - self.threshold)) if best > 0 else 0.0
 
-    def law(self, x: Any) -> dict[int | None, float]:
+    def outcomes(self, x: Any) -> dict[int | None, float]:
         """Return the probabilities of None and of the candidates with a score above 0."""
         positive = self._read(x)
         if not len(positive):

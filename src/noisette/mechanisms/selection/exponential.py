@@ -35,7 +35,8 @@ from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, range_epsilon, read_distance
+from noisette.mechanisms.calibration import agreed, pure_epsilon, range_epsilon, read_distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -50,9 +51,10 @@ _BEHIND = 36  # scales: the chance of e^-36 is lost in the rounding of floats
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Mechanism):
     """What mechanisms that choose by scores share: how scores are read, what a move of them costs, what to expect."""
 
+    kind = Kind.CHOICE
     scale: Fraction
     candidates: int
     monotone: bool

@@ -38,7 +38,7 @@ from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.exponential import Scores, Selection
 from noisette.mechanisms.selection.quadrature import unit_rule
 from noisette.privacy import Promise
@@ -177,7 +177,7 @@ def _parts(scores: Scores, levels: NDArray[np.int64], noise: DiscreteLaplace | _
 
 
 @dataclass(frozen=True)
-class NoisyMaxGap:
+class NoisyMaxGap(Mechanism):
     """The winner and its gap to the runner-up, a whole number >= 0, given whole scores.
 
     The gap estimates how far the released candidate is ahead of the best other one, `error` is how far off it is.
@@ -186,10 +186,11 @@ class NoisyMaxGap:
     >>> m = NoisyMaxGap.calibrated(Pure(1), candidates=3, monotone=True)
     >>> m, m.guarantee(1), m([0, 90, 30])[0]
     (NoisyMaxGap(scale=Fraction(1, 1), candidates=3, monotone=True, noise='geometric'), Pure('1'), 1)
-    >>> round(m.law([0, 1, 3])[2, 1], 4), m.interval(0.95)
+    >>> round(m.outcomes([0, 1, 3])[2, 1], 4), m.interval(0.95)
     (0.3263, 5.0)
     """
 
+    kind = Kind.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool
@@ -245,7 +246,7 @@ class NoisyMaxGap:
         gap, rivals = int(noisy[winner]) - int(others.max()), int((others == others.max()).sum())
         return winner, gap if rng.below(rivals + 1) == 0 else gap - 1
 
-    def law(self, x: Any) -> Mapping[tuple[int, int], float]:
+    def outcomes(self, x: Any) -> Mapping[tuple[int, int], float]:
         """Return P(i, gap g) for all g up to where 1e-13 is left: sums of positive terms, right to about 1e-12 each.
 
         Where they end is rounded up to many scales, so that neighbours mostly end at the same gap.

@@ -31,7 +31,7 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
 from noisette.privacy import Promise
@@ -44,7 +44,7 @@ _BEHIND = 12  # scales: what is so far behind hardly moves the others
 
 
 @dataclass(frozen=True)
-class SparseExponential:
+class SparseExponential(Mechanism):
     """One of the candidates 0 .. candidates-1, given the whole scores of those whose score is not 0.
 
     >>> from noisette import Pure
@@ -55,6 +55,7 @@ class SparseExponential:
     (9223372036854775808, 0.9898)
     """
 
+    kind = Kind.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool
@@ -120,7 +121,7 @@ class SparseExponential:
         """Return the probability that a candidate is released, in any domain."""
         return self._chances(read_listed(scores, self.candidates), [candidate])[candidate]
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """Return the probabilities of all candidates, if they are not too many."""
         if self.candidates > _ENUMERATED:
             raise InputError(f"Laws are computed for at most {_ENUMERATED:,} candidates: ask for the chance of one.")

@@ -32,7 +32,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, calibrate
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.exponential import Exponential, Scores
 from noisette.mechanisms.selection.gumbel_race import race
 from noisette.privacy import Promise, Pure
@@ -47,9 +48,10 @@ _LARGEST_LAW = 50_000
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Mechanism):
     """What mechanisms that release k candidates in order share: how scores are read, what an order loses."""
 
+    kind = Kind.OUTCOME
     scale: Fraction
     candidates: int
     k: int
@@ -97,7 +99,7 @@ class Top(Ranking):
     >>> m = Top.calibrated(Pure(1), candidates=4, k=2)
     >>> m, m.guarantee(1), m([0, 100, 30, 200])
     (Top(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
-    >>> round(m.law([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
+    >>> round(m.outcomes([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
     (0.1467, 18.0)
     """
 
@@ -136,7 +138,7 @@ class Top(Ranking):
         q = self._one._read(scores)
         return race(q.max() - q, self.scale, self.k, rng)
 
-    def law(self, x: Any) -> Mapping[tuple[int, ...], float]:
+    def outcomes(self, x: Any) -> Mapping[tuple[int, ...], float]:
         """Return the probability of every order."""
         scores, orders = self._orders(x)
         rate = float(1 / self.scale)

@@ -33,7 +33,7 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
 from noisette.mechanisms.smooth.largest_sensitivity import pieces
@@ -50,7 +50,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class InverseSensitivity:
+class InverseSensitivity(Mechanism):
     """A point of the statistic's span, given a table.
 
     >>> m = InverseSensitivity.calibrated(Pure(1), statistic=Order("1/2", 0, 1000))
@@ -61,6 +61,8 @@ class InverseSensitivity:
     (3.0, 19.0)
     """
 
+    kind = Kind.OUTCOME
+    own_relation = True
     scale: Fraction
     statistic: Statistic
 
@@ -113,7 +115,7 @@ class InverseSensitivity:
         i = drawn(distances, sizes, lambda i: int(sizes[i]), self.scale, rng)
         return self.statistic.span[0] + int(sizes[:i].sum()) + rng.below(int(sizes[i]))
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """P(each point of the span), for spans that can be written out."""
         sizes, distances = self._pieces(x)
         low, high = self.statistic.span

@@ -39,7 +39,7 @@ from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, tail
 from noisette.mechanisms.smooth.largest_sensitivity import sensitivity_steps
@@ -59,7 +59,7 @@ _FINEST = 64  # steps of ln S in a beta of 1
 
 
 @dataclass(frozen=True)
-class Smooth:
+class Smooth(Mechanism):
     """A statistic with noise of its smooth sensitivity, given a table.
 
     >>> median = Order("1/2", 0, 1000, neighbours=Neighbours.REPLACE)
@@ -72,6 +72,9 @@ class Smooth:
     ZCDP('1/8', neighbours=REPLACE)
     """
 
+    kind = Kind.OUTCOME
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     delta: Fraction
     statistic: Statistic
@@ -201,7 +204,7 @@ class Smooth:
             return min(most, rounded_log_normal(usual_sigma(self.epsilon, self.beta), *scales, rng))
         return rounded_noise(self.noise, *scales, most, rng)
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """P(each whole number of the span); what lies beyond is told as its ends."""
         low, high = self.span
         if high - low > ENUMERATED:

@@ -33,7 +33,8 @@ from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Comparing, Floats
 from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure, theorems
 

@@ -34,7 +34,8 @@ from noisette.exact import vector
 from noisette.exact.noise import Integers
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Comparing, Floats
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity

@@ -16,6 +16,7 @@ from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.contract import Kind, Mechanism
 from noisette.mechanisms.sparse_vector.stream import MOST, Keep, Noise, State, Stream, compared, whole_number
 
 __all__ = ["BEYOND", "Comparing"]
@@ -28,9 +29,10 @@ BEYOND = 45  # scales: e^-45 is lost in the rounding of floats
 _GRID, _OUTCOMES = 20_000, 200_000
 
 
-class Comparing:
+class Comparing(Mechanism):
     """The loop of `stream`, for a list or for a stream; a mechanism says which noise there is and what is told."""
 
+    kind = Kind.OUTCOME
     positives: int
     refreshed: ClassVar[bool]
 
@@ -121,7 +123,7 @@ class Comparing:
 
     # For audits
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """The probabilities of what is told of a few queries, good to about 1e-12 relative.
 
         For each value z of the threshold's noise the chances of what is told multiply; then they are summed over z.

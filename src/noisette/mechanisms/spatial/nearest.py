@@ -40,7 +40,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, whole_records
+from noisette.mechanisms.calibration import agreed, whole_records
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import drawn
 from noisette.mechanisms.spatial.annuli import Point, Rectangle
@@ -56,9 +57,10 @@ _LARGEST_K = 1 << 40
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Nearest(Mechanism):
     """What both share: how people are read, what one of them costs, how a piece of levels is drawn."""
 
+    kind = Kind.OUTCOME
     scale: Fraction
     k: int
     columns: Point
@@ -162,7 +164,7 @@ class Nearest:
     def _level_of(self, y: Any) -> int:
         raise NotImplementedError
 
-    def law(self, people: Any) -> dict[Any, float]:
+    def outcomes(self, people: Any) -> dict[Any, float]:
         """P(each outcome), for grids that can be written out."""
         outcomes, levels, weights = self._outcomes()
         sorted_levels = np.sort(self._levels(people))

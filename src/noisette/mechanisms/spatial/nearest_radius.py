@@ -26,7 +26,7 @@ class NearestRadius(Nearest):
     >>> people = [(4, 5), (3, 5), (5, 7), (6, 7), (9, 9), (0, 0)]
     >>> m.guarantee(1), m(people) in m.radii
     (Pure('1'), True)
-    >>> {s: round(p, 3) for s, p in m.law(people).items()}
+    >>> {s: round(p, 3) for s, p in m.outcomes(people).items()}
     {1: 0.15, 4: 0.15, 9: 0.248, 16: 0.15, 25: 0.15, 100: 0.15}
     """
 

@@ -4,7 +4,8 @@ import math
 from fractions import Fraction
 
 from noisette.errors import InputError, PrivacyError
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon
+from noisette.mechanisms.calibration import agreed, pure_epsilon
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import whole_steps
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import powers_up

@@ -34,7 +34,8 @@ from noisette.laws.law import half_width
 from noisette.mechanisms.additive.answers import integer_answer, real_answer
 from noisette.mechanisms.additive.laplace import Laplace
 from noisette.mechanisms.additive.lattice import lattice_point
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_distance
 from noisette.privacy import Approx, Promise, Pure
 from noisette.privacy.convert import group_delta
@@ -55,6 +56,7 @@ class ProposeTestRelease(Stability):
     ('int', 15.0, 28)
     """
 
+    sized_by = "scale"
     scale: Fraction
     bound: Fraction
     grid: Fraction
@@ -121,7 +123,7 @@ class ProposeTestRelease(Stability):
         released: Hashable = self._noise(answer, rng) if self._passes(changes, rng) else None
         return released
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of None and of answers within the noise's 1e-14 quantiles."""
         answer, changes = self._read(x)
         kept, suppressed = self._odds(changes)

@@ -46,7 +46,7 @@ class Staggered(Counted):
         (a, changes), (b, more) = self._both(x)
         return (a if self._passes(changes, rng) else None), (b if self._passes(more, rng) else None)
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of both bins, of one and of none: a product."""
         (a, changes), (b, more) = self._both(x)
         first, second = (dict(zip((v, None), self._odds(c), strict=True)) for v, c in ((a, changes), (b, more)))

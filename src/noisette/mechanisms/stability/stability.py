@@ -20,7 +20,8 @@ from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import real_answer
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Kind, Mechanism
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
@@ -42,9 +43,11 @@ ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(Mechanism):
     """A value or None; `epsilon` and `delta` are what each test of it costs."""
 
+    kind = Kind.OUTCOME
+    sized_by = "epsilon"
     epsilon: Fraction
     delta: Fraction
     tests: ClassVar[int] = 1
@@ -88,7 +91,7 @@ class Stability:
         """Draw the bit of one test."""
         return bool(self._keep(min(changes, self.certain), rng))
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of the value and of None."""
         value, changes = self._stable(x)
         kept, suppressed = self._odds(changes)
@@ -133,6 +136,7 @@ class Stability:
 class Counted(Stability):
     """A stable value whose changes are counted in the table itself, under a relation."""
 
+    own_relation = True
     neighbours: Neighbours
 
     def __init__(self, epsilon: Number, delta: Number, *, neighbours: Neighbours = ADD_REMOVE) -> None:

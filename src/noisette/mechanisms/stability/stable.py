@@ -21,7 +21,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_pair
 from noisette.privacy import Promise
 
