@@ -2,7 +2,7 @@ from dataclasses import is_dataclass
 
 from noisette import mechanisms
 from noisette.audit.discover import discovered, names
-from noisette.mechanisms.contract import Kind, Mechanism, Outcomes, Probabilities
+from noisette.mechanisms.contract import Mechanism, Outcomes, Output, Probabilities
 
 
 def test_every_public_mechanism_is_found():
@@ -15,7 +15,7 @@ def test_examples_are_frozen_mechanisms_of_their_kind():
     for name, example in discovered():
         assert type(example).__name__ == name
         assert isinstance(example, Mechanism)
-        assert isinstance(example, Outcomes if example.kind is Kind.OUTCOME else Probabilities)
+        assert isinstance(example, Outcomes if example.kind is Output.OUTCOME else Probabilities)
         assert is_dataclass(example)
         assert type(example).__dataclass_params__.frozen
         assert hash(example) is not None

@@ -12,7 +12,7 @@ from noisette.audit.discover import discovered
 from noisette.audit.finding import THOROUGH, Effort
 from noisette.audit.subject import is_dyadic, is_vector, step
 from noisette.audit.twins import TWINS, twins_of
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 
 EXAMPLES = [example for _, example in discovered()]
 SAMPLING = {"arrays", "one by one", "independent", "black box", "floating point"}
@@ -27,7 +27,7 @@ NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud"}
 
 def is_slow(example, check):
     """Vectors take a call each, and so do outcomes; grids that are no powers of two take their time."""
-    if example.kind is Kind.OUTCOME:
+    if example.kind is Output.OUTCOME:
         return check == "black box"
     return check in SAMPLING and (is_vector(example) or not is_dyadic(step(example)))
 
@@ -48,7 +48,7 @@ def twins():
     for example in EXAMPLES:
         shown[type(example)] += 1
         for name in twins_of(example):
-            if example.kind is not Kind.OUTCOME or name not in THOUSANDS_OF_CALLS or shown[type(example)] <= 2:
+            if example.kind is not Output.OUTCOME or name not in THOUSANDS_OF_CALLS or shown[type(example)] <= 2:
                 yield case(example, name, slow=True)
 
 
@@ -67,7 +67,7 @@ def test_every_twin_is_convicted(example, name):
     if isinstance(broken, str):
         assert name in NOT_ALWAYS, broken
         return
-    effort = THOROUGH if example.kind is Kind.OUTCOME and name == "same noise" else CONVICTING
+    effort = THOROUGH if example.kind is Output.OUTCOME and name == "same noise" else CONVICTING
     assert any(
         not checks[check](broken, effort).passed
         for _ in range(4)  # a statistical check may need more than one look at a small lie
@@ -80,7 +80,7 @@ def test_a_twin_that_some_examples_lack_belongs_to_others():
     made = {(m.kind, name) for m in EXAMPLES for name, t in twins_of(m).items() if not isinstance(t.make(m), str)}
     possible = {(kind, twin.name) for twin in TWINS for kind in twin.kinds}
     assert {name for _, name in possible - made} == {"low curve"}
-    assert (Kind.NUMBERS, "low curve") in made
+    assert (Output.NUMBERS, "low curve") in made
 
 
 def test_every_class_has_an_example_whose_noise_can_be_scaled():
@@ -91,11 +91,11 @@ def test_every_class_has_an_example_whose_noise_can_be_scaled():
 ATTACKS = {"black box", "floating point"}  # they know no law, and see no lie in few draws
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(Output))
 def test_every_check_of_a_kind_has_a_twin_of_that_kind(kind):
     convicting = {check for twin in TWINS if kind in twin.kinds for check in twin.convicted_by}
     checks = {check.name for check in CHECKS if kind in check.kinds}
-    assert checks - (ATTACKS if kind is not Kind.NUMBERS else set()) <= convicting
+    assert checks - (ATTACKS if kind is not Output.NUMBERS else set()) <= convicting
 
 
 @pytest.mark.parametrize("table", [CHECKS, TWINS], ids=["checks", "twins"])
@@ -105,7 +105,7 @@ def test_names_are_unique_within_a_kind(table):
 
 
 def test_every_kind_has_examples():
-    assert {example.kind for example in EXAMPLES} == set(Kind)
+    assert {example.kind for example in EXAMPLES} == set(Output)
 
 
 @pytest.mark.parametrize(

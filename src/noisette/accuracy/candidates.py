@@ -15,7 +15,7 @@ from noisette.errors import InputError
 from noisette.laws import DiscreteLaplace, DiscreteStaircase, NormBall
 from noisette.mechanisms.calibration import calibrate
 from noisette.mechanisms.catalogue import mechanisms
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 from noisette.privacy import Promise
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -42,11 +42,11 @@ def candidates() -> dict[str, Callable[[Task, Promise], Any]]:
     ['Gaussian', 'Geometric', 'Laplace', 'Staircase', 'KNorm l1', 'KNorm l2', 'KNorm l∞']
     """
     found = mechanisms().values()
-    numbers = {kind.__name__: partial(_numbers, kind) for kind in found if kind.kind is Kind.NUMBERS}
+    numbers = {kind.__name__: partial(_numbers, kind) for kind in found if kind.kind is Output.NUMBERS}
     vectors = {
         f"{kind.__name__} {name}": partial(_vector, kind, norm)
         for kind in found
-        if kind.kind is Kind.VECTOR
+        if kind.kind is Output.VECTOR
         for norm, name in _NORMS.items()
     }
     return {**numbers, **vectors}
@@ -75,7 +75,7 @@ def same_law(a: Any, b: Any) -> bool:
 
 
 def _shape(m: Any) -> tuple[Any, ...]:
-    step = m.step if m.kind is Kind.VECTOR else m.grid
+    step = m.step if m.kind is Output.VECTOR else m.grid
     match m.law:
         case DiscreteLaplace(scale=scale):
             return _laplace(scale * step, m.grid)

@@ -16,7 +16,7 @@ from noisette.errors import InputError
 from noisette.exact.number import level_of, whole
 from noisette.laws.law import smallest
 from noisette.mechanisms.additive.answers import lattice_step
-from noisette.mechanisms.contract import Kind, Mechanism
+from noisette.mechanisms.contract import Mechanism, Output
 
 __all__ = ["ErrorLaw", "chance_above", "clamping_bias", "error_law", "expected_error", "largest_error"]
 
@@ -71,14 +71,14 @@ def error_law(m: Mechanism, *, answers: int = 1) -> ErrorLaw:
     """
     stated: Any = m
     match stated.kind:
-        case Kind.NUMBERS if stated.grid == 1:
+        case Output.NUMBERS if stated.grid == 1:
             return ErrorLaw(stated.law, Fraction(1), Fraction(0))
-        case Kind.NUMBERS:
+        case Output.NUMBERS:
             step = lattice_step(stated.grid, whole(answers, "answers"), stated.norm)
             return ErrorLaw(replace(stated, grid=step).law, step, step / 2)
-        case Kind.CLAMPED:
+        case Output.CLAMPED:
             return ErrorLaw(Clamped(stated.unclamped.law, stated.high - stated.low), Fraction(1), Fraction(0))
-        case Kind.VECTOR:
+        case Output.VECTOR:
             return ErrorLaw(Coordinate(stated.law), stated.step, stated.step * Fraction(stated.grid != 1, 2))
         case _:
             raise InputError(
@@ -152,7 +152,7 @@ def of_any(chance: float, k: int) -> float:
 
 def _answers(m: Mechanism, answers: int | None) -> int:
     stated: Any = m
-    if m.kind is Kind.VECTOR:
+    if m.kind is Output.VECTOR:
         if answers not in (None, stated.dimension):
             raise InputError(f"This mechanism is for {stated.dimension} answers: leave `answers` out.")
         return int(stated.dimension)

@@ -14,7 +14,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive
 from noisette.mechanisms import Gaussian
 from noisette.mechanisms.calibration import calibrate
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["epsilon_for", "rho_for"]
@@ -81,7 +81,7 @@ def _promise(
     """The condition that a budget is enough; it also refuses what no budget can reach."""
     target = float(positive(error, "error"))
     level_of(level)
-    if mechanism.kind is Kind.VECTOR:
+    if mechanism.kind is Output.VECTOR:
         options = {"dimension": answers, **options}
     grid = options.get("grid")
     if grid is not None and (step := positive(grid, "grid")) != 1 and target < step / 2:

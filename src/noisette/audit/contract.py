@@ -10,11 +10,11 @@ from typing import Final
 from noisette.audit.checks import accuracy, attacks, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
 from noisette.audit.subject import ENUMERATED, Subject
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 
 __all__ = ["CHECKS", "Check", "checks_of", "examined"]
 
-_OUTCOME = frozenset({Kind.OUTCOME})
+_OUTCOME = frozenset({Output.OUTCOME})
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Check:
     """A question to mechanisms of some kinds; no two checks of one kind have the same name."""
 
     name: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[Output]
     look: Callable[[Subject, Effort], Finding]
 
     def __call__(self, mechanism: Subject, effort: Effort) -> Finding:
@@ -36,7 +36,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("loss", ENUMERATED, privacy.bounded_loss),
     Check("tight", ENUMERATED, privacy.tight),
     Check("delta curve", ENUMERATED, privacy.delta_curve),
-    Check("arrays", ENUMERATED - {Kind.VECTOR}, sampling.arrays),
+    Check("arrays", ENUMERATED - {Output.VECTOR}, sampling.arrays),
     Check("one by one", ENUMERATED, sampling.one_by_one),
     Check("independent", ENUMERATED, sampling.independent),
     Check("variance", ENUMERATED, accuracy.variance),
@@ -45,7 +45,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("refusals", ENUMERATED, interface.refusals),
     Check("lattice", ENUMERATED, interface.lattice),
     Check("black box", ENUMERATED, attacks.black_box),
-    Check("floating point", frozenset({Kind.NUMBERS, Kind.VECTOR}), attacks.floating_point),
+    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), attacks.floating_point),
     Check("sums to one", _OUTCOME, outcomes.sums_to_one),
     Check("private", _OUTCOME, outcomes.private),
     Check("tight", _OUTCOME, outcomes.tight),

@@ -10,25 +10,25 @@ import numpy as np
 
 from noisette.audit.finding import Effort
 from noisette.mechanisms.additive.answers import lattice_step
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 
 __all__ = ["ENUMERATED", "Subject"]
 
 Subject: TypeAlias = Any
 """A mechanism, with whatever its kind has beyond the common contract."""
 
-ENUMERATED = frozenset(Kind) - {Kind.OUTCOME}
+ENUMERATED = frozenset(Output) - {Output.OUTCOME}
 """The kinds whose law is a pmf."""
 
 
 def is_vector(m: Subject) -> bool:
     """Tell whether one call answers for one vector: its numbers are not independent."""
-    return bool(m.kind is Kind.VECTOR)
+    return bool(m.kind is Output.VECTOR)
 
 
 def is_whole(m: Subject) -> bool:
     """Tell whether it releases whole numbers."""
-    return bool(m.kind not in (Kind.NUMBERS, Kind.VECTOR) or m.grid == 1)
+    return bool(m.kind not in (Output.NUMBERS, Output.VECTOR) or m.grid == 1)
 
 
 def step(m: Subject, count: int = 1) -> Fraction:
@@ -68,9 +68,9 @@ def plain(m: Subject, x: Any) -> Any:
 def drawn(m: Subject, x: Any) -> Any:
     """Return the answer to draw releases of: x itself, or a table or scores whose law shows the size of the noise."""
     match m.kind:
-        case Kind.TABLE:
+        case Output.TABLE:
             return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
-        case Kind.CHOICE:
+        case Output.CHOICE:
             return [math.ceil(m.scale) * i for i in range(m.candidates)]
         case _:
             return plain(m, x)
@@ -84,9 +84,9 @@ def origin(m: Subject) -> Any:
 def array_size(m: Subject, effort: Effort) -> int:
     """Return how many releases an effort draws from the mechanism for one check."""
     match m.kind:
-        case Kind.VECTOR:
+        case Output.VECTOR:
             return effort.vector
-        case Kind.TABLE | Kind.CHOICE:
+        case Output.TABLE | Output.CHOICE:
             return effort.single
         case _:
             return effort.array if is_dyadic(step(m)) else effort.slow_array
@@ -95,9 +95,9 @@ def array_size(m: Subject, effort: Effort) -> int:
 def many(m: Subject, x: Any, count: int) -> Any:
     """Draw `count` releases of x: with one call for an array, or one call for each vector or choice."""
     match m.kind:
-        case Kind.VECTOR | Kind.CHOICE:
+        case Output.VECTOR | Output.CHOICE:
             return one_by_one(m, x, count)
-        case Kind.TABLE:
+        case Output.TABLE:
             return np.asarray(m(np.tile(x, (count, 1))))
         case _:
             return np.asarray(m(np.full(count, x)))

@@ -20,7 +20,7 @@ from noisette.audit.subject import ENUMERATED, Subject
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["TWINS", "Twin", "scaled", "twins_of"]
@@ -35,7 +35,7 @@ class Twin:
 
     name: str
     lie: str
-    kinds: frozenset[Kind]
+    kinds: frozenset[Output]
     make: Callable[[Subject], Made]
     convicted_by: tuple[str, ...]
 
@@ -78,7 +78,7 @@ def _half_noise(m: Subject) -> Made:
     half = scaled(m, Fraction(1, 2))
     x, x_prime, distance = attacks.neighbours(m)
     epsilon, delta = attacks.stated(m, distance)
-    if m.kind is Kind.GROUPS and hockey_stick(*laws_of(half, x, x_prime), epsilon) <= 2 * delta:
+    if m.kind is Output.GROUPS and hockey_stick(*laws_of(half, x, x_prime), epsilon) <= 2 * delta:
         return "The attacked pair hardly shows it; `quiet` is the twin to catch."
     return lying(m, __call__=released_by(half))
 
@@ -86,13 +86,13 @@ def _half_noise(m: Subject) -> Made:
 def _within(m: Subject, y: Any) -> Any:
     """Put an output back where the mechanism's outputs are."""
     match m.kind:
-        case Kind.REPORT:
+        case Output.REPORT:
             return y % m.categories
-        case Kind.TABLE:
+        case Output.TABLE:
             return y % m.cells
-        case Kind.CHOICE:
+        case Output.CHOICE:
             return int(y) % m.candidates
-        case Kind.CLAMPED:
+        case Output.CLAMPED:
             y = np.clip(y, m.low, m.high)
     return y if np.ndim(y) else y.item() if isinstance(y, np.generic) else y
 
@@ -104,7 +104,7 @@ def _one_cell_further(m: Subject) -> Made:
 
 def _zero_twice(m: Subject) -> Made:
     """A fair sign without rejecting -0: P(0) grows from p to 2p / (1 + p), as if noise were reset with p / (1 + p)."""
-    if m.kind is Kind.CLAMPED:
+    if m.kind is Output.CLAMPED:
         unclamped: Any = _zero_twice(m.unclamped)
         return lying(m, __call__=released_by(lambda x: _within(m, unclamped(x))))
     p, cell = float(m.law.pmf(0)), float(subject.step(m))
@@ -119,13 +119,13 @@ def _zero_twice(m: Subject) -> Made:
 
 def _same_noise(m: Subject) -> Made:
     match m.kind:
-        case Kind.VECTOR:
+        case Output.VECTOR:
             noise = np.subtract(m(subject.origin(m)), subject.origin(m))
             return lying(m, __call__=released_by(lambda x: np.add(x, noise)))
-        case Kind.CHOICE:
+        case Output.CHOICE:
             chosen = m(subject.drawn(m, None))
             return lying(m, __call__=released_by(lambda x: chosen))
-        case Kind.TABLE:
+        case Output.TABLE:
             return lying(m, __call__=released_by(lambda x: np.full(np.shape(x)[:-1], np.ravel(m(x))[0])[()]))
         case _:
             return lying(m, __call__=released_by(lambda x: np.full(np.shape(x), m(np.ravel(x)[:1])[0])[()]))
@@ -248,9 +248,9 @@ def _boasting(m: Subject) -> Made:
 
 
 def _narrow(m: Subject) -> Made:
-    if m.kind is Kind.REPORT:
+    if m.kind is Output.REPORT:
         return lying(m, interval=lambda self, level, people=1: m.interval(level, people=people) / 10)
-    if m.kind is Kind.TABLE:
+    if m.kind is Output.TABLE:
         return lying(m, interval=lambda self, level=0.95: 0.9 * m.interval(level))
     return lying(m, interval=lambda self, level=0.95: m.interval(level) - float(subject.step(m)))
 
@@ -260,7 +260,7 @@ def _wide(m: Subject) -> Made:
 
 
 def _too_much_probability(m: Subject) -> Made:
-    if m.kind is Kind.OUTCOME:
+    if m.kind is Output.OUTCOME:
         return lying(m, outcomes=lambda _, x: {y: 1.01 * p for y, p in m.outcomes(x).items()})
     return lying(m, pmf=lambda self, y, x: 1.01 * m.pmf(y, x))
 
@@ -271,12 +271,12 @@ def _low_curve(m: Subject) -> Made:
     return lying(m, delta_at=lambda self, *arguments: 0.5 * m.delta_at(*arguments))
 
 
-_ALL = frozenset(Kind)
-_OUTCOME = frozenset({Kind.OUTCOME})
-_NUMBERS = frozenset({Kind.NUMBERS})
-_RANGES = frozenset({Kind.NUMBERS, Kind.CLAMPED})
-_ALONE = _RANGES | {Kind.GROUPS, Kind.REPORT}
-_EXACT = ENUMERATED - {Kind.CLAMPED, Kind.REPORT, Kind.TABLE}  # intervals that are no wider than they must be
+_ALL = frozenset(Output)
+_OUTCOME = frozenset({Output.OUTCOME})
+_NUMBERS = frozenset({Output.NUMBERS})
+_RANGES = frozenset({Output.NUMBERS, Output.CLAMPED})
+_ALONE = _RANGES | {Output.GROUPS, Output.REPORT}
+_EXACT = ENUMERATED - {Output.CLAMPED, Output.REPORT, Output.TABLE}  # intervals that are no wider than they must be
 _DRAWN = ("arrays", "one by one")
 
 TWINS: Final[tuple[Twin, ...]] = (

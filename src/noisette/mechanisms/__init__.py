@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from noisette.mechanisms.selection.joint_top import JointTop
     from noisette.mechanisms.selection.noisy_max import NoisyMax, NoisyMaxGap
     from noisette.mechanisms.selection.sparse_exponential import SparseExponential
-    from noisette.mechanisms.selection.top import Top
+    from noisette.mechanisms.selection.top import GumbelTop
     from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
     from noisette.mechanisms.smooth.order import Order
     from noisette.mechanisms.smooth.smooth import Smooth
-    from noisette.mechanisms.smooth.triangles import Triangles
-    from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+    from noisette.mechanisms.smooth.triangles import TriangleCount
+    from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
     from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse
     from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector
     from noisette.mechanisms.spatial.nearest_place import NearestPlace, nearest_of
@@ -64,6 +64,7 @@ __all__ = [
     "Gaussian",
     "Geometric",
     "Grid",
+    "GumbelTop",
     "InverseSensitivity",
     "JointTop",
     "KNorm",
@@ -94,10 +95,9 @@ __all__ = [
     "StableScale",
     "Staircase",
     "Threshold",
-    "Top",
-    "Triangles",
+    "TriangleCount",
     "Trimmed",
-    "TrimmedMean",
+    "TrimmedAverage",
     "TruncatedGeometric",
     "UnboundedQuantile",
     "calibrate",
@@ -117,9 +117,9 @@ _LATE = {
     "JointTop": "selection.joint_top",
     "Order": "smooth.order",
     "Smooth": "smooth.smooth",
-    "Triangles": "smooth.triangles",
+    "TriangleCount": "smooth.triangles",
     "Trimmed": "smooth.trimmed",
-    "TrimmedMean": "smooth.trimmed",
+    "TrimmedAverage": "smooth.trimmed",
     "NearestPlace": "spatial.nearest_place",
     "NearestRadius": "spatial.nearest_radius",
     "nearest_of": "spatial.nearest_place",
@@ -139,7 +139,7 @@ _LATE = {
     "StableLocation": "stability.stable_location",
     "StableMode": "stability.stable_mode",
     "StableScale": "stability.stable_scale",
-    "Top": "selection.top",
+    "GumbelTop": "selection.top",
     "UnboundedQuantile": "quantiles.unbounded_quantile",
 }
 

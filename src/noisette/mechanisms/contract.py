@@ -14,13 +14,13 @@ from noisette.exact.random import Random
 from noisette.privacy.guarantee import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Distance", "Kind", "Mechanism", "Outcomes", "Probabilities"]
+__all__ = ["Distance", "Mechanism", "Outcomes", "Output", "Probabilities"]
 
 Distance = Number | Sensitivity
 """How far one person can move the true answer: a number in the mechanism's norm, or a `Sensitivity`."""
 
 
-class Kind(Enum):
+class Output(Enum):
     """What a mechanism releases, and which attributes it has for that. All but OUTCOME state `Probabilities`."""
 
     NUMBERS = "each number plus its own draw of `law`, in units of `grid`; distances are in `norm`"
@@ -37,7 +37,7 @@ class Kind(Enum):
 class Mechanism(Protocol):
     """Turns a true answer into a private one."""
 
-    kind: ClassVar[Kind]
+    kind: ClassVar[Output]
     sized_by: ClassVar[str] = "scale"  # the field that sets the size of the noise: "scale", "sigma" or "epsilon"
     own_relation: ClassVar[bool] = False  # whether it holds for its own `neighbours` if a distance names none
     own_curve: ClassVar[bool] = False  # whether `delta_at` is smaller than what `guarantee` implies

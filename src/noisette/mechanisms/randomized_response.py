@@ -25,7 +25,7 @@ from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -41,7 +41,7 @@ class RandomizedResponse(Mechanism):
     (0.731059, Pure('1', neighbours=REPLACE), (4,))
     """
 
-    kind = Kind.REPORT
+    kind = Output.REPORT
     sized_by = "epsilon"
     epsilon: Fraction
     categories: int

@@ -20,7 +20,7 @@ from noisette.audit.finding import Effort
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import Quantile, calibrate
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 from noisette.privacy.sensitivity import Sensitivity
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -248,7 +248,7 @@ def test_relations_are_named_and_cost_their_due(m):
 class ByNumber:
     """Two tables by number, so that an array of answers is a matrix of counts."""
 
-    kind = Kind.REPORT
+    kind = Output.REPORT
 
     def __init__(self, m):
         table = np.ones(m.cells, int)

@@ -20,7 +20,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms.quantiles.grid import Grid
 from noisette.mechanisms.quantiles.quantiles import DECILES, Quantiles, examples
-from noisette.mechanisms.quantiles.spread_ties import Side, Spread, choose_cell, choose_place
+from noisette.mechanisms.quantiles.spread_ties import Side, TieSpread, choose_cell, choose_place
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 HALF = Fraction(1, 2)
@@ -255,7 +255,7 @@ SIDES = {
 @pytest.mark.parametrize("name", SIDES)
 def test_places_follow_their_law(name, rate):
     counts, (first, last), q = SIDES[name]
-    spread = Spread(np.array(counts), np.cumsum(counts), 20)
+    spread = TieSpread(np.array(counts), np.cumsum(counts), 20)
     low, high = Fraction(0) if first == 0 else spread.mass(first), spread.mass(last)
     side = Side(first, last, low, Fraction(sum(counts)) if last == 79 else high)
     draws = [choose_place(spread, side, side.target(q), rate, SYSTEM) - first for _ in range(1500)]
@@ -268,7 +268,7 @@ def test_cells_follow_their_law():
         draws = [m(counts)[0] for _ in range(1500)]
         law = m.outcomes(counts)
         assert p_value(np.bincount(draws, minlength=6), [law[(i,)] for i in range(6)]) > ALPHA
-    spread = Spread(np.array([5, 9, 1]), np.cumsum([5, 9, 1]), 10)
+    spread = TieSpread(np.array([5, 9, 1]), np.cumsum([5, 9, 1]), 10)
     side = Side(12, 17, spread.mass(12), spread.mass(17))
     assert choose_cell(spread, side, side.target(HALF), Fraction(1), SYSTEM) == 1
 

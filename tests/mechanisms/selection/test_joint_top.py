@@ -18,7 +18,7 @@ from noisette.audit.divergence import renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.joint_top import JointTop, _even, _Proposals
-from noisette.mechanisms.selection.top import Top
+from noisette.mechanisms.selection.top import GumbelTop
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 
@@ -171,7 +171,7 @@ def test_other_scales_and_the_top_by_rounds_are_told_apart():
     m, scores = JointTop(3, candidates=4, k=2), [0, 2, 9, 6]
     drawn = Counter(m(scores) for _ in range(6000))
     others = [JointTop(Fraction(12, 5), candidates=4, k=2), JointTop(Fraction(15, 4), candidates=4, k=2)]
-    for law in [other.outcomes(scores) for other in (*others, Top(3, candidates=4, k=2))]:
+    for law in [other.outcomes(scores) for other in (*others, GumbelTop(3, candidates=4, k=2))]:
         assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
 
 
@@ -216,7 +216,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
     """Losses of 20 by rounds of which each has a twentieth of epsilon, and of one choice with half of it."""
     scores = [10**5 // (i + 1) ** 2 for i in range(200)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
-    rounds = Top.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
+    rounds = GumbelTop.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
     assert joint.guarantee(1).epsilon == rounds.guarantee(1).epsilon == 1
     assert mean_loss(joint, scores, 60) < 0.75 * mean_loss(rounds, scores, 60)
 
@@ -224,7 +224,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
 def test_where_all_scores_are_near_rounds_are_better():
     scores = [3 * i for i in range(60)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
-    rounds = Top.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
+    rounds = GumbelTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
     means = [math.fsum(p * loss(y, scores) for y, p in m.outcomes(scores).items()) for m in (rounds, joint)]
     assert means[0] < 0.8 * means[1]
 

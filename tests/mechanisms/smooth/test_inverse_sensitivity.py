@@ -15,7 +15,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.quantiles.quantile import Quantile
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.triangles import Triangles
+from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -78,7 +78,7 @@ def test_all_pairs_keep_epsilon_if_records_come_and_go(q):
 def test_all_pairs_of_sums_and_of_graphs_keep_epsilon():
     assert worst(InverseSensitivity(2, statistic=Trimmed(3, 0, 3)), tables(3), lambda x: neighbours(x, REPLACE)) <= 1
     world, _, around = graphs(5)
-    assert 0.4 < worst(InverseSensitivity(2, statistic=Triangles(5)), world, around) <= 1 + 1e-12
+    assert 0.4 < worst(InverseSensitivity(2, statistic=TriangleCount(5)), world, around) <= 1 + 1e-12
 
 
 def test_on_a_wide_span_no_smaller_epsilon_holds():
@@ -116,7 +116,7 @@ AWKWARD = [
     (InverseSensitivity(2, statistic=Order("1/2", 0, 20)), [3, 3, 9, 12, 20]),
     (InverseSensitivity("1/3", statistic=Order("1/2", 0, 20)), []),
     (InverseSensitivity(3, statistic=Trimmed(4, -3, 3)), [-3, 0, 1, 9]),
-    (InverseSensitivity(2, statistic=Triangles(5)), [(0, 1), (1, 2), (0, 2), (2, 3)]),
+    (InverseSensitivity(2, statistic=TriangleCount(5)), [(0, 1), (1, 2), (0, 2), (2, 3)]),
 ]
 
 

@@ -20,8 +20,8 @@ from noisette.exact.random import SYSTEM
 from noisette.mechanisms.smooth.largest_sensitivity import Fall
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.smooth import Smooth
-from noisette.mechanisms.smooth.triangles import Triangles
-from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+from noisette.mechanisms.smooth.triangles import TriangleCount
+from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 MEDIAN = Order("1/2", 0, 6, neighbours=REPLACE)
@@ -65,7 +65,7 @@ def test_all_pairs_of_small_tables_keep_epsilon_and_delta():
 
 
 def test_all_pairs_of_graphs_keep_epsilon():
-    m, (world, _, around) = Smooth(1, statistic=Triangles(4), beta="1/5"), graphs(4)
+    m, (world, _, around) = Smooth(1, statistic=TriangleCount(4), beta="1/5"), graphs(4)
     known = {g: np.array(list(m.outcomes(sorted(g)).values())) for g in world}
     assert max(largest_loss(known[g], known[h]) for g in world for h in around(g)) <= 1 + 1e-9
 
@@ -76,7 +76,7 @@ def test_trimmed_sums_keep_epsilon():
 
 
 def test_trimmed_means_keep_epsilon_if_records_come_and_go():
-    m = Smooth(1, statistic=TrimmedMean(0, 3, trim=1, parts=4), beta="1/8", span=(-100, 112))
+    m = Smooth(1, statistic=TrimmedAverage(0, 3, trim=1, parts=4), beta="1/8", span=(-100, 112))
     world = [x for n in range(7) for x in tables(n)]
     assert 0.6 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE), largest_loss) <= 1 + 1e-9
 

@@ -20,7 +20,7 @@ from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.table import CHUNK
 from noisette.mechanisms import calibrate
-from noisette.mechanisms.selection.top import Top
+from noisette.mechanisms.selection.top import GumbelTop
 from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse
 from noisette.mechanisms.sparse_vector.sparse import examples as textbook
 from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector, examples
@@ -469,7 +469,7 @@ def test_offline_the_highest_are_found_more_surely():
     """False negatives: five of a hundred counts are high; both mechanisms are worth epsilon = 1."""
     scores, c, runs = np.array([0] * 95 + [40] * 5), 5, 60
     svt = calibrate(SparseVector, 1, positives=c, monotone=True)
-    top = calibrate(Top, 1, k=c, candidates=100, monotone=True)
+    top = calibrate(GumbelTop, 1, k=c, candidates=100, monotone=True)
 
     def compared():
         order = np.random.default_rng().permutation(scores) - 20  # halfway is the best threshold

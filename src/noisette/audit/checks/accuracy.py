@@ -16,7 +16,7 @@ from noisette.audit import subject
 from noisette.audit.divergence import Floats, enumerated
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
-from noisette.mechanisms.contract import Kind
+from noisette.mechanisms.contract import Output
 
 __all__ = ["interval", "variance"]
 
@@ -28,7 +28,7 @@ _PEOPLE = 12
 def _errors(m: Subject, x: Any) -> tuple[Floats, Floats]:
     """The errors of one released number (a vector's first) with their probabilities."""
     outputs, chance = enumerated(m, x)
-    if m.kind is Kind.GROUPS:
+    if m.kind is Output.GROUPS:
         return np.asarray(m.error(outputs, x), float), chance
     first, centre = (outputs[:, 0], float(x[0])) if outputs.ndim > 1 else (outputs, float(x))
     return first - centre, chance
@@ -41,7 +41,7 @@ def _mean_square(m: Subject, x: Any) -> float:
 
 def variance(m: Subject, _: Effort) -> Finding:
     """The stated variance is the mean squared error of the law: at worst over x where it depends on x."""
-    stated = m.variance(_PEOPLE, share=1 / _PEOPLE) if m.kind is Kind.REPORT else m.variance()
+    stated = m.variance(_PEOPLE, share=1 / _PEOPLE) if m.kind is Output.REPORT else m.variance()
     true = _variance(m)
     sentences = "The stated variance is that of the law.", "The stated variance is not that of the law."
     return found("variance", abs(stated / true - 1), 1e-9, sentences)
@@ -49,13 +49,13 @@ def variance(m: Subject, _: Effort) -> Finding:
 
 def _variance(m: Subject) -> float:
     match m.kind:
-        case Kind.REPORT:
+        case Output.REPORT:
             return _share_variance(m)
-        case Kind.TABLE:
+        case Output.TABLE:
             return _rank_variance(m)
-        case Kind.CHOICE:
+        case Output.CHOICE:
             return _score_variance(m)
-        case Kind.GROUPS | Kind.CLAMPED:
+        case Output.GROUPS | Output.CLAMPED:
             return max(_mean_square(m, x) for x in _answers(m))
         case _:
             return _mean_square(m, subject.origin(m))
@@ -63,7 +63,7 @@ def _variance(m: Subject) -> float:
 
 def _answers(m: Subject) -> Sequence[int]:
     """All answers at which the errors of groups or of clamped numbers are stated."""
-    worst: Sequence[int] = m.worst() if m.kind is Kind.GROUPS else range(m.low, m.high + 1)
+    worst: Sequence[int] = m.worst() if m.kind is Output.GROUPS else range(m.low, m.high + 1)
     return worst
 
 
@@ -91,21 +91,21 @@ def _covered(error: Floats, chance: Floats, t: float) -> float:
 def _misses(m: Subject, level: float) -> Iterator[float]:
     """How far coverage lies below the level, for each answer, and above it for an interval that is a cell narrower."""
     match m.kind:
-        case Kind.REPORT:
+        case Output.REPORT:
             t = m.interval(level, people=_PEOPLE)
             for k in range(_PEOPLE + 1):
                 estimate, chance = _estimates(m, k)
                 yield level - _covered(estimate - k / _PEOPLE, chance, t)
-        case Kind.TABLE:
+        case Output.TABLE:
             yield level - _near_in_rank(m, m.interval(level))
             yield _near_in_rank(m, m.interval(level) - 1 / _rank_rate(m)) - level
-        case Kind.CHOICE:
+        case Output.CHOICE:
             yield level - _near_in_score(m, m.interval(level))
             yield _near_in_score(m, m.interval(level) - 1) - level
-        case Kind.GROUPS:
+        case Output.GROUPS:
             yield level - _least_covered(m, m.interval(level))
             yield _least_covered(m, m.interval(level) - 1) - level
-        case Kind.CLAMPED:
+        case Output.CLAMPED:
             yield level - _least_covered(m, m.interval(level))
         case _:
             t = m.interval(level)

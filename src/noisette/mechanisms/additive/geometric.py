@@ -23,7 +23,7 @@ from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.additive.answers import release_integers
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.loss import LatticeLaplace
@@ -42,7 +42,7 @@ class Geometric(Mechanism):
     ('int', (3,))
     """
 
-    kind = Kind.NUMBERS
+    kind = Output.NUMBERS
     grid: ClassVar[Fraction] = Fraction(1)
     scale: Fraction
     norm: ClassVar[float] = 1

@@ -32,7 +32,7 @@ from noisette.mechanisms.additive.answers import (
     release_reals,
 )
 from noisette.mechanisms.additive.lattice import lattice_pairs, lattice_point
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 
 __all__ = ["KNorm"]
@@ -47,7 +47,7 @@ class KNorm(Mechanism):
     ((4,), 0.5)
     """
 
-    kind = Kind.VECTOR
+    kind = Output.VECTOR
     norm: float
     scale: Fraction
     dimension: int

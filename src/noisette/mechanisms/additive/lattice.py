@@ -8,7 +8,7 @@ import numpy as np
 
 from noisette.laws.law import Law, half_width
 from noisette.mechanisms.calibration import slack
-from noisette.mechanisms.contract import Kind, Mechanism
+from noisette.mechanisms.contract import Mechanism, Output
 
 __all__ = ["OnLattice", "lattice_pairs", "lattice_point"]
 
@@ -29,7 +29,7 @@ def lattice_pairs(grid: Fraction, steps: Sequence[int]) -> list[tuple[Any, Any, 
 class OnLattice(Mechanism):
     """A mechanism with a `grid` and, in its units, the `law` of the noise on a single number."""
 
-    kind = Kind.NUMBERS
+    kind = Output.NUMBERS
     grid: Fraction
 
     @property

@@ -23,7 +23,7 @@ from noisette.laws.law import half_width
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.additive.geometric import Geometric
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_sensitivity
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise
 
 __all__ = ["TruncatedGeometric"]
@@ -38,7 +38,7 @@ class TruncatedGeometric(Mechanism):
     (0.036397, 0.000667, True)
     """
 
-    kind = Kind.CLAMPED
+    kind = Output.CLAMPED
     scale: Fraction
     low: int
     high: int

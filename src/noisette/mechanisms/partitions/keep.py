@@ -28,7 +28,7 @@ from noisette.exact.rational import exp_bounds
 from noisette.exact.table import CHUNK
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.calibration import agreed
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise, share
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import group_delta, powers_up
@@ -61,7 +61,7 @@ class Keep(Mechanism):
     Approx('1', '1/1000000', neighbours=ADD_REMOVE)
     """
 
-    kind = Kind.GROUPS
+    kind = Output.GROUPS
     sized_by = "epsilon"
     epsilon: Fraction
     delta0: Fraction

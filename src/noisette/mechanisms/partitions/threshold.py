@@ -32,7 +32,7 @@ from noisette.laws.law import half_width, smallest
 from noisette.mechanisms.additive.answers import integer_answer, release_integers
 from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching
 from noisette.mechanisms.calibration import agreed
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise
 from noisette.mechanisms.partitions.threshold_cost import (
     gaussian_delta,
@@ -76,7 +76,7 @@ class Threshold(Mechanism):
     [133, 110]
     """
 
-    kind = Kind.GROUPS
+    kind = Output.GROUPS
     scale: Fraction
     threshold: int
     groups: int

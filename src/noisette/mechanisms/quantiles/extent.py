@@ -46,7 +46,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.first_above import FirstAbove
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
@@ -75,7 +75,7 @@ class Extent(Mechanism):
     40
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
     epsilon: Fraction

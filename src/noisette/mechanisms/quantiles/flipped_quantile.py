@@ -34,7 +34,7 @@ from noisette.exact import choice
 from noisette.exact.random import Random
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.calibration import pure_epsilon
-from noisette.mechanisms.contract import Distance, Kind
+from noisette.mechanisms.contract import Distance, Output
 from noisette.mechanisms.quantiles.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles.quantiles import even_table, telling_tables
 from noisette.mechanisms.selection.permute_and_flip import ENUMERATED
@@ -59,7 +59,7 @@ class FlippedQuantile(RankChoice):
     0.932
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
 
     @property
     def _general(self) -> bool:

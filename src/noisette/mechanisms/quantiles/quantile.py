@@ -43,7 +43,7 @@ from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, range_epsilon, whole_records
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -322,7 +322,7 @@ class Quantile(RankChoice):
     (1.0, 4.45)
     """
 
-    kind = Kind.TABLE
+    kind = Output.TABLE
 
     def _drawn(self, near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random) -> int:
         return choice.choose(near, weight, rng)

@@ -47,9 +47,9 @@ from noisette.exact.number import Number, fraction, level_of, nearest_float, pos
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.quantile import read_histograms
-from noisette.mechanisms.quantiles.spread_ties import Cells, Side, Spread, choose_cell, choose_place
+from noisette.mechanisms.quantiles.spread_ties import Cells, Side, TieSpread, choose_cell, choose_place
 from noisette.privacy import ZCDP, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -115,7 +115,7 @@ class Quantiles(Mechanism):
     Pure('4', neighbours=REPLACE)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     epsilon: Fraction
     at: tuple[Fraction, ...]
@@ -197,7 +197,7 @@ class Quantiles(Mechanism):
         return np.array([self._found(row, rng) for row in np.atleast_2d(read_histograms(counts, self.cells))])
 
     def _found(self, counts: NDArray[np.int64], rng: Random) -> list[int]:
-        spread, found = Spread(counts, np.cumsum(counts), self.ties), [0] * len(self.at)
+        spread, found = TieSpread(counts, np.cumsum(counts), self.ties), [0] * len(self.at)
         left = [(self._root, spread.line)]
         while left:
             part, side = left.pop()
@@ -262,10 +262,10 @@ class Quantiles(Mechanism):
     def _enumerated(self, counts: NDArray[np.int64]) -> dict[tuple[int, ...], float]:
         if (self.cells * self.ties) ** (self.levels - 1) * self.cells > _ENUMERATED:
             raise InputError("The law is enumerated for few cells and ties only: choose fewer of them.")
-        spread = Spread(counts, np.cumsum(counts), self.ties)
+        spread = TieSpread(counts, np.cumsum(counts), self.ties)
         return self._of_part(self._root, spread, spread.line)
 
-    def _of_part(self, part: _Part | None, spread: Spread, side: Side) -> dict[tuple[int, ...], float]:
+    def _of_part(self, part: _Part | None, spread: TieSpread, side: Side) -> dict[tuple[int, ...], float]:
         if part is None:
             return {(): 1.0}
         target, rate = side.target(part.q, part.move), float(self._rate(part))

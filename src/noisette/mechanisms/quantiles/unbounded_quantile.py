@@ -44,7 +44,7 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.first_above import FirstAbove
 from noisette.mechanisms.quantiles.grid import numbers
 from noisette.mechanisms.quantiles.quantile import read_histograms
@@ -73,7 +73,7 @@ class UnboundedQuantile(Mechanism):
     True
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
     epsilon: Fraction

@@ -39,7 +39,7 @@ from noisette.exact.number import Number, fraction, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up, ln_bounds
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 
 __all__ = ["BestOf", "Run", "geometric_runs", "logarithmic_runs"]
@@ -65,7 +65,7 @@ class BestOf(Mechanism):
     True
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     each: Fraction
     eta: int

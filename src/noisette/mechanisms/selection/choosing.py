@@ -39,7 +39,7 @@ from noisette.exact.rational import exp_down, exp_up
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.calibration import agreed
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import moved, read_promise
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
@@ -63,7 +63,7 @@ class Choosing(Mechanism):
     (9223372036854775808, None)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     threshold: int
     candidates: int

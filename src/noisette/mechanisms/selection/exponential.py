@@ -36,7 +36,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, range_epsilon, read_distance
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -54,7 +54,7 @@ _BEHIND = 36  # scales: the chance of e^-36 is lost in the rounding of floats
 class Selection(Mechanism):
     """What mechanisms that choose by scores share: how scores are read, what a move of them costs, what to expect."""
 
-    kind = Kind.CHOICE
+    kind = Output.CHOICE
     scale: Fraction
     candidates: int
     monotone: bool

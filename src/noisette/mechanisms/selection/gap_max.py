@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.mechanisms.partitions.per_partition import read_promise
 from noisette.mechanisms.selection.exponential import Exponential
@@ -56,7 +56,7 @@ class GapMax(Mechanism):
     (Approx('1', '1/1000000'), 30.0)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     epsilon: Fraction
     delta0: Fraction

@@ -34,7 +34,7 @@ from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.privacy import Promise
 
@@ -77,7 +77,7 @@ class Pieces(Mechanism):
     {0: 0.175, 1: 0.175, 2: 0.175, 3: 0.475}
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     points: int
     monotone: bool

@@ -38,7 +38,7 @@ from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Scores, Selection
 from noisette.mechanisms.selection.quadrature import unit_rule
 from noisette.privacy import Promise
@@ -190,7 +190,7 @@ class NoisyMaxGap(Mechanism):
     (0.3263, 5.0)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool

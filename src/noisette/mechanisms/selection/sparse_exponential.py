@@ -31,7 +31,7 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
 from noisette.privacy import Promise
@@ -55,7 +55,7 @@ class SparseExponential(Mechanism):
     (9223372036854775808, 0.9898)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool

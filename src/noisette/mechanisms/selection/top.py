@@ -33,14 +33,14 @@ from noisette.exact.number import Number, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.calibration import calibrate
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential, Scores
 from noisette.mechanisms.selection.gumbel_race import race
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["Ranking", "Top"]
+__all__ = ["GumbelTop", "Ranking"]
 
 Floats = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ _LARGEST_LAW = 50_000
 class Ranking(Mechanism):
     """What mechanisms that release k candidates in order share: how scores are read, what an order loses."""
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     k: int
@@ -93,12 +93,12 @@ def _order(k: int, candidates: int) -> int:
 
 
 @dataclass(frozen=True, init=False)
-class Top(Ranking):
+class GumbelTop(Ranking):
     """k of the candidates 0 .. candidates-1, in order, given their whole scores.
 
-    >>> m = Top.calibrated(Pure(1), candidates=4, k=2)
+    >>> m = GumbelTop.calibrated(Pure(1), candidates=4, k=2)
     >>> m, m.guarantee(1), m([0, 100, 30, 200])
-    (Top(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
+    (GumbelTop(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
     >>> round(m.outcomes([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
     (0.1467, 18.0)
     """
@@ -117,7 +117,7 @@ class Top(Ranking):
         Under replace scores move in both directions, whatever `monotone` says of added and removed records.
 
         >>> from noisette.privacy import Approx
-        >>> [round(float(Top.calibrated(p, candidates=99, k=20).scale), 2) for p in (Pure(1), Approx(1, "1e-6"))]
+        >>> [round(float(GumbelTop.calibrated(p, candidates=99, k=20).scale), 2) for p in (Pure(1), Approx(1, "1e-6"))]
         [40.0, 18.75]
         """
         rounds = min(_order(k, candidates), whole(candidates, "candidates", least=2) - 1)
@@ -186,8 +186,8 @@ def _log_chance(logs: Floats, order: tuple[int, ...]) -> float:
 
 
 examples = [
-    Top(2, candidates=4, k=2),
-    Top(1, candidates=4, k=3, monotone=True),
-    Top(20, candidates=3, k=3),
-    Top("5/2", candidates=5, k=1),
+    GumbelTop(2, candidates=4, k=2),
+    GumbelTop(1, candidates=4, k=3, monotone=True),
+    GumbelTop(20, candidates=3, k=3),
+    GumbelTop("5/2", candidates=5, k=1),
 ]

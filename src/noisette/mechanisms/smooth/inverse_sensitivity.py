@@ -33,13 +33,13 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
 from noisette.mechanisms.smooth.largest_sensitivity import pieces
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.statistic import Statistic
-from noisette.mechanisms.smooth.triangles import Triangles
+from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
 from noisette.mechanisms.stability.group_promise import people, related
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
@@ -61,7 +61,7 @@ class InverseSensitivity(Mechanism):
     (3.0, 19.0)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     own_relation = True
     scale: Fraction
     statistic: Statistic
@@ -171,5 +171,5 @@ examples = [
     InverseSensitivity("1/2", statistic=Order("1/2", -5, 5)),
     InverseSensitivity("2/3", statistic=Order("4/5", 0, 6)),
     InverseSensitivity("3/2", statistic=Trimmed(4, 0, 6)),
-    InverseSensitivity(2, statistic=Triangles(6)),
+    InverseSensitivity(2, statistic=TriangleCount(6)),
 ]

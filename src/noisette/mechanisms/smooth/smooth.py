@@ -39,7 +39,7 @@ from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, tail
 from noisette.mechanisms.smooth.largest_sensitivity import sensitivity_steps
@@ -47,8 +47,8 @@ from noisette.mechanisms.smooth.log_normal import log_normal_tail, rounded_log_n
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.rounded_noise import rounded_noise
 from noisette.mechanisms.smooth.statistic import Statistic
-from noisette.mechanisms.smooth.triangles import Triangles
-from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+from noisette.mechanisms.smooth.triangles import TriangleCount
+from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 from noisette.mechanisms.stability.group_promise import people, related
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.convert import group_delta
@@ -72,7 +72,7 @@ class Smooth(Mechanism):
     ZCDP('1/8', neighbours=REPLACE)
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
     epsilon: Fraction
@@ -326,7 +326,7 @@ examples = [
         span=(-180, 189),
     ),
     Smooth(2, statistic=Trimmed(6, 0, 8, trim=1), beta="1/5"),
-    Smooth(3, statistic=Triangles(6), beta="1/3", noise="cauchy"),
+    Smooth(3, statistic=TriangleCount(6), beta="1/3", noise="cauchy"),
     Smooth(1, statistic=Order("1/2", 0, 5), beta="1/5", noise="log-normal", span=(-150, 155)),
-    Smooth(2, statistic=TrimmedMean(0, 6, trim=1, parts=3), beta="1/5"),
+    Smooth(2, statistic=TrimmedAverage(0, 6, trim=1, parts=3), beta="1/5"),
 ]

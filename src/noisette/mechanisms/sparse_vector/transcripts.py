@@ -16,7 +16,7 @@ from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Kind, Mechanism
+from noisette.mechanisms.contract import Mechanism, Output
 from noisette.mechanisms.sparse_vector.stream import MOST, Keep, Noise, State, Stream, compared, whole_number
 
 __all__ = ["BEYOND", "Comparing"]
@@ -32,7 +32,7 @@ _GRID, _OUTCOMES = 20_000, 200_000
 class Comparing(Mechanism):
     """The loop of `stream`, for a list or for a stream; a mechanism says which noise there is and what is told."""
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     positives: int
     refreshed: ClassVar[bool]
 

@@ -41,7 +41,7 @@ from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.calibration import agreed, whole_records
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import drawn
 from noisette.mechanisms.spatial.annuli import Point, Rectangle
@@ -49,7 +49,7 @@ from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["Nearest", "Whole"]
+__all__ = ["NearestPoints", "Whole"]
 
 Whole = NDArray[np.int64]
 Table = tuple[Point, ...]
@@ -57,10 +57,10 @@ _LARGEST_K = 1 << 40
 
 
 @dataclass(frozen=True)
-class Nearest(Mechanism):
+class NearestPoints(Mechanism):
     """What both share: how people are read, what one of them costs, how a piece of levels is drawn."""
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     k: int
     columns: Point

@@ -11,13 +11,13 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.spatial.annuli import Point
-from noisette.mechanisms.spatial.nearest import Nearest, Whole
+from noisette.mechanisms.spatial.nearest import NearestPoints, Whole
 
 __all__ = ["NearestRadius"]
 
 
 @dataclass(frozen=True)
-class NearestRadius(Nearest):
+class NearestRadius(NearestPoints):
     """The squared distance within which about k people are: a whole number, or one of the public `radii`.
 
     `radii` are squared as well, in increasing order. Few of them, that grow by factors, cost little accuracy.

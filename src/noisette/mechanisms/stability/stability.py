@@ -21,7 +21,7 @@ from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.answers import real_answer
 from noisette.mechanisms.calibration import agreed
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
@@ -46,7 +46,7 @@ ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 class Stability(Mechanism):
     """A value or None; `epsilon` and `delta` are what each test of it costs."""
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     sized_by = "epsilon"
     epsilon: Fraction
     delta: Fraction

@@ -26,7 +26,7 @@ from noisette.exact.rational import exp_down, ln_bounds
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.calibration import agreed
-from noisette.mechanisms.contract import Distance, Kind, Mechanism
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.threshold import Threshold
 from noisette.mechanisms.stability.stability import approximate, distance_steps, moves, read_pair
 from noisette.privacy import Approx, Promise
@@ -47,7 +47,7 @@ class StableDistance(Mechanism):
     0.608
     """
 
-    kind = Kind.OUTCOME
+    kind = Output.OUTCOME
     scale: Fraction
     threshold: int
     norm: ClassVar[float] = 1
