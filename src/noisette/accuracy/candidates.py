@@ -19,13 +19,13 @@ from noisette.mechanisms.contract import Output
 from noisette.privacy import Promise
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Task", "candidates", "same_law"]
+__all__ = ["Setting", "candidates", "same_law"]
 
 _NORMS = {1: "l1", 2: "l2", math.inf: "l∞"}
 
 
 @dataclass(frozen=True)
-class Task:
+class Setting:
     """What is to be released: a workload's sensitivity, its number of answers, the grid, the level of the errors."""
 
     workload: Sensitivity
@@ -35,7 +35,7 @@ class Task:
 
 
 @cache
-def candidates() -> dict[str, Callable[[Task, Promise], Any]]:
+def candidates() -> dict[str, Callable[[Setting, Promise], Any]]:
     """Return by name what makes a mechanism for a task and a promise.
 
     >>> list(candidates())
@@ -52,7 +52,7 @@ def candidates() -> dict[str, Callable[[Task, Promise], Any]]:
     return {**numbers, **vectors}
 
 
-def _numbers(kind: Any, task: Task, promise: Promise) -> Any:
+def _numbers(kind: Any, task: Setting, promise: Promise) -> Any:
     if "grid" in inspect.signature(kind.calibrated).parameters:
         return calibrate(kind, promise, sensitivity=task.workload, grid=task.grid)
     if task.grid != 1:
@@ -60,7 +60,7 @@ def _numbers(kind: Any, task: Task, promise: Promise) -> Any:
     return calibrate(kind, promise, sensitivity=task.workload)
 
 
-def _vector(kind: Any, norm: float, task: Task, promise: Promise) -> Any:
+def _vector(kind: Any, norm: float, task: Setting, promise: Promise) -> Any:
     return calibrate(kind, promise, sensitivity=task.workload, norm=norm, dimension=task.answers, grid=task.grid)
 
 

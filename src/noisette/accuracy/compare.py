@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from noisette.accuracy.candidates import Task, candidates, same_law
+from noisette.accuracy.candidates import Setting, candidates, same_law
 from noisette.accuracy.error import error_law, largest_error
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
@@ -15,7 +15,7 @@ from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.text import as_html, as_text
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["Compared", "Comparison", "compare"]
 
 
 Column: TypeAlias = Literal["largest", "half_width", "sd"]
@@ -23,7 +23,7 @@ COLUMNS: dict[str, str] = {"sd": "sd", "half_width": "one answer ±", "largest":
 
 
 @dataclass(frozen=True)
-class Row:
+class Compared:
     """One calibrated mechanism and its errors: of one answer (sd, half-width) and the largest of all."""
 
     name: str
@@ -40,14 +40,14 @@ class Comparison:
     Print it, show it in a notebook, or draw it against epsilon with `noisette.plot.error(comparison)`.
     """
 
-    task: Task
+    task: Setting
     guarantee: Promise
     by: Column
-    rows: tuple[Row, ...]
+    rows: tuple[Compared, ...]
     refused: tuple[tuple[str, str], ...]
 
     @property
-    def best(self) -> Row:
+    def best(self) -> Compared:
         """The row with the least error."""
         return self.rows[0]
 
@@ -119,7 +119,7 @@ def compare(
     task = _task(workload, promise, answers, grid, level)
     if by not in COLUMNS:
         raise InputError(f"by must be one of {', '.join(COLUMNS)}.")
-    rows: list[Row] = []
+    rows: list[Compared] = []
     refused: list[tuple[str, str]] = []
     for name, make in candidates().items():
         try:
@@ -135,7 +135,7 @@ def compare(
     return Comparison(task, promise, by, tuple(sorted(rows, key=lambda row: float(getattr(row, by)))), tuple(refused))
 
 
-def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | None, level: float) -> Task:
+def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | None, level: float) -> Setting:
     if isinstance(workload, Sensitivity):
         if answers is None:
             raise InputError("A sensitivity does not say how many answers there are: pass answers=….")
@@ -148,14 +148,14 @@ def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | N
     if moves.l0 > number:
         moves = Sensitivity(moves.l1, moves.l2_squared, moves.linf, number, neighbours=moves.neighbours)
     level_of(level)
-    return Task(moves, number, None if grid is None else positive(grid, "grid"), level)
+    return Setting(moves, number, None if grid is None else positive(grid, "grid"), level)
 
 
-def _row(name: str, m: Probabilities, task: Task) -> Row:
-    return Row(name, m, *(_measure(m, task, column) for column in COLUMNS))
+def _row(name: str, m: Probabilities, task: Setting) -> Compared:
+    return Compared(name, m, *(_measure(m, task, column) for column in COLUMNS))
 
 
-def _measure(m: Probabilities, task: Task, column: str) -> float:
+def _measure(m: Probabilities, task: Setting, column: str) -> float:
     match column:
         case "sd":
             return math.sqrt(m.variance())

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from noisette.accuracy.noise import Clamped, Coordinate, Noise
+from noisette.accuracy.noise import Clamped, Coordinate, IntegerNoise
 from noisette.errors import InputError
 from noisette.exact.number import level_of, whole
 from noisette.laws.law import smallest
@@ -31,7 +31,7 @@ class ErrorLaw:
     (2.9957, 0.95, 1.0)
     """
 
-    noise: Noise
+    noise: IntegerNoise
     step: Fraction
     rounding: Fraction
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from noisette.laws import DiscreteLaplace, NormBall
 
-__all__ = ["Clamped", "Coordinate", "Noise"]
+__all__ = ["Clamped", "Coordinate", "IntegerNoise"]
 
 _FINE = 2**20  # from this scale on, a lattice is as good as the continuum (relative error of widths below 1e-6)
 
 
-class Noise(Protocol):
+class IntegerNoise(Protocol):
     """Integer noise Z, as far as accuracy needs to know it."""
 
     def tail(self, t: Any) -> Any:

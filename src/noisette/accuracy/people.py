@@ -17,10 +17,10 @@ from noisette.privacy import Neighbours, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.text import as_html, as_text
 
-__all__ = ["Asked", "People", "people_bound", "people_for", "people_table"]
+__all__ = ["Keywords", "People", "people_bound", "people_for", "people_table"]
 
 
-class Asked(TypedDict):
+class Keywords(TypedDict):
     """What the functions here are asked: their keywords, which `people_for` explains and `_target` reads."""
 
     queries: int
@@ -31,7 +31,7 @@ class Asked(TypedDict):
     workload: NotRequired[Sensitivity | None]
 
 
-def people_for(method: str, **asked: Unpack[Asked]) -> int:
+def people_for(method: str, **asked: Unpack[Keywords]) -> int:
     """Return the least n for which all k shares are within `error` of the truth with probability `level`.
 
     Takes queries (k), epsilon, error, level="0.95", delta=None and workload=None, which is the sensitivity of the k
@@ -48,7 +48,7 @@ def people_for(method: str, **asked: Unpack[Asked]) -> int:
     return _least(_method(method)[0], target)
 
 
-def people_bound(method: str, **asked: Unpack[Asked]) -> int:
+def people_bound(method: str, **asked: Unpack[Keywords]) -> int:
     """Return the n of the textbook's closed form, a tail bound and a union bound, rounded up: enough, often too much.
 
     The arguments are those of `people_for`. The forms:
@@ -117,7 +117,7 @@ class People:
         return as_html(self.title, *self._cells)
 
 
-def people_table(**asked: Unpack[Asked]) -> People:
+def people_table(**asked: Unpack[Keywords]) -> People:
     """Return how many people each method needs, fewest first; the keywords are those of `people_for`.
 
     >>> people_table(queries=20, epsilon=1, error=0.05, delta="1e-6").rows[0][:3]

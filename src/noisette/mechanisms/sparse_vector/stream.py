@@ -36,7 +36,7 @@ MOST = 2**62
 _WINDOW, _NEAR = 1 << 13, 1 << 6  # how many are looked at together; few where the last positive was near
 
 
-class Noise(Protocol):
+class StreamNoise(Protocol):
     """What is asked of a law here; probabilities serve audits, draws are exact."""
 
     def pmf(self, z: Any) -> Any:
@@ -66,12 +66,12 @@ class Rules(Protocol):
         ...
 
     @property
-    def threshold_noise(self) -> Noise:
+    def threshold_noise(self) -> StreamNoise:
         """The law of Z."""
         ...
 
     @property
-    def query_noise(self) -> Noise:
+    def query_noise(self) -> StreamNoise:
         """The law of each N."""
         ...
 

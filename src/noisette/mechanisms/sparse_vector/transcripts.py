@@ -17,7 +17,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.contract import Mechanism, Output
-from noisette.mechanisms.sparse_vector.stream import MOST, Keep, Noise, State, Stream, compared, whole_number
+from noisette.mechanisms.sparse_vector.stream import MOST, Keep, State, Stream, StreamNoise, compared, whole_number
 
 __all__ = ["BEYOND", "Comparing"]
 
@@ -37,12 +37,12 @@ class Comparing(Mechanism):
     refreshed: ClassVar[bool]
 
     @property
-    def threshold_noise(self) -> Noise:
+    def threshold_noise(self) -> StreamNoise:
         """The law of Z."""
         raise NotImplementedError
 
     @property
-    def query_noise(self) -> Noise:
+    def query_noise(self) -> StreamNoise:
         """The law of each N."""
         raise NotImplementedError
 
