@@ -15,7 +15,7 @@ import noisette
 
 PACKAGE = Path(noisette.__file__).parent
 
-ASK = '''
+ASK = """
 import json
 from pathlib import Path
 
@@ -73,7 +73,7 @@ record = json.loads(people.sql("SELECT count(*) AS n FROM people", spend=1).to_j
 assert record["mechanisms"][0]["mechanism"] == "Geometric"
 record["mechanisms"][0]["mechanism"] = "TwoSided"
 assert check(json.dumps(record)).epsilon == 1
-'''
+"""
 
 
 @pytest.mark.slow

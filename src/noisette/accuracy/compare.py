@@ -1,25 +1,103 @@
 """Which mechanism errs least on a workload, at one guarantee."""
 
+import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
-from noisette.accuracy.candidates import Setting, candidates, same_law
 from noisette.accuracy.error import error_law, largest_error
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
-from noisette.mechanisms.contract import Probabilities
+from noisette.laws import DiscreteLaplace, DiscreteStaircase, NormBall
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.catalogue import mechanisms
+from noisette.mechanisms.contract import Output, Probabilities
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, Spend, as_promise, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.text import as_html, as_text
 
-__all__ = ["Compared", "Comparison", "compare"]
+__all__ = ["Compared", "Comparison", "Setting", "candidates", "compare", "same_law"]
 
 
 Column: TypeAlias = Literal["largest", "half_width", "sd"]
 COLUMNS: dict[str, str] = {"sd": "sd", "half_width": "one answer ±", "largest": "all answers ±"}
+
+
+# The candidates: every mechanism for numbers, and every one for vectors in each norm; one that does not apply says why
+
+
+_NORMS = {1: "l1", 2: "l2", math.inf: "l∞"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is to be released: a workload's sensitivity, its number of answers, the grid, the level of the errors."""
+
+    workload: Sensitivity
+    answers: int
+    grid: Fraction | None
+    level: float
+
+
+@cache
+def candidates() -> dict[str, Callable[[Setting, Promise], Any]]:
+    """Return by name what makes a mechanism for a task and a promise.
+
+    >>> list(candidates())
+    ['Gaussian', 'Geometric', 'Laplace', 'Staircase', 'KNorm l1', 'KNorm l2', 'KNorm l∞']
+    """
+    found = mechanisms().values()
+    numbers = {kind.__name__: partial(_numbers, kind) for kind in found if kind.kind is Output.NUMBERS}
+    vectors = {
+        f"{kind.__name__} {name}": partial(_vector, kind, norm)
+        for kind in found
+        if kind.kind is Output.VECTOR
+        for norm, name in _NORMS.items()
+    }
+    return {**numbers, **vectors}
+
+
+def _numbers(kind: Any, task: Setting, promise: Promise) -> Any:
+    if "grid" in inspect.signature(kind.calibrated).parameters:
+        return calibrate(kind, promise, sensitivity=task.workload, grid=task.grid)
+    if task.grid != 1:
+        raise InputError("For whole numbers only: pass grid=1 if the answers are.")
+    return calibrate(kind, promise, sensitivity=task.workload)
+
+
+def _vector(kind: Any, norm: float, task: Setting, promise: Promise) -> Any:
+    return calibrate(kind, promise, sensitivity=task.workload, norm=norm, dimension=task.answers, grid=task.grid)
+
+
+def same_law(a: Any, b: Any) -> bool:
+    """Tell whether the noise of two mechanisms has the same law, up to the fineness of their lattices.
+
+    >>> from noisette.mechanisms import Geometric, KNorm, Laplace
+    >>> same_law(Laplace(2), KNorm(1, 2, dimension=5)), same_law(Geometric(2), Laplace(2))
+    (True, False)
+    """
+    return _shape(a) == _shape(b)
+
+
+def _shape(m: Any) -> tuple[Any, ...]:
+    step = m.step if m.kind is Output.VECTOR else m.grid
+    match m.law:
+        case DiscreteLaplace(scale=scale):
+            return _laplace(scale * step, m.grid)
+        case NormBall(norm=norm, scale=scale, dimension=dimension) if norm == 1 or dimension == 1:
+            return _laplace(scale * step, m.grid)
+        case DiscreteStaircase(epsilon=epsilon, width=1):
+            return _laplace(step / epsilon, m.grid)
+        case law:
+            return type(m), law, step
+
+
+def _laplace(scale: Fraction, grid: Fraction) -> tuple[Any, ...]:
+    return DiscreteLaplace, float(f"{float(scale):.6g}"), grid == 1
 
 
 @dataclass(frozen=True)

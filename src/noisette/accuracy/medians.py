@@ -14,6 +14,7 @@ from noisette.exact.number import Number, level_of, positive, whole
 from noisette.mechanisms.additive.gaussian import Gaussian
 from noisette.mechanisms.additive.geometric import Geometric
 from noisette.mechanisms.quantiles.quantile import Quantile
+from noisette.mechanisms.smooth.admissible import Noise
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.smooth import Smooth

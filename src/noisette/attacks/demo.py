@@ -12,9 +12,8 @@ from noisette.attacks.answerer import Answerer, exact
 from noisette.attacks.averaging import averaging, averaging_forecast
 from noisette.attacks.ceilings import guessing_ceiling, tracing_ceiling, tracing_mu
 from noisette.attacks.differencing import Differencing, differencing
-from noisette.attacks.fakes import bits, population
+from noisette.attacks.fakes import SMOKERS, bits, population
 from noisette.attacks.reconstruct import expected_recovery, reconstruct
-from noisette.attacks.smokers import SMOKERS
 from noisette.attacks.trace import trace
 from noisette.mechanisms import Gaussian, Geometric, Laplace, calibrate
 from noisette.privacy import ZCDP, Neighbours, sensitivity

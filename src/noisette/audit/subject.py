@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from noisette.audit.finding import Effort
-from noisette.mechanisms.additive.answers import lattice_step
+from noisette.mechanisms.additive.lattice import lattice_step
 from noisette.mechanisms.contract import Output
 
 __all__ = ["ENUMERATED", "Subject"]

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from noisette.mechanisms.selection.choosing import Choosing as Choosing
     from noisette.mechanisms.selection.exponential import Exponential as Exponential
     from noisette.mechanisms.selection.gap_max import GapMax as GapMax
+    from noisette.mechanisms.selection.gumbel_top import GumbelTop as GumbelTop
     from noisette.mechanisms.selection.interval_choice import Pieces as Pieces
     from noisette.mechanisms.selection.joint_top import JointTop as JointTop
     from noisette.mechanisms.selection.noisy_max import NoisyMax as NoisyMax
     from noisette.mechanisms.selection.noisy_max import NoisyMaxGap as NoisyMaxGap
     from noisette.mechanisms.selection.permute_and_flip import PermuteAndFlip as PermuteAndFlip
     from noisette.mechanisms.selection.sparse_exponential import SparseExponential as SparseExponential
-    from noisette.mechanisms.selection.top import GumbelTop as GumbelTop
     from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity as InverseSensitivity
     from noisette.mechanisms.smooth.order import Order as Order
     from noisette.mechanisms.smooth.smooth import Smooth as Smooth

@@ -23,7 +23,7 @@ from noisette.errors import InputError
 from noisette.exact import vector
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure

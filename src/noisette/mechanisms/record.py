@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
+from inspect import signature
 from typing import Any, get_args, get_type_hints
 
 from noisette.errors import InputError
@@ -77,8 +78,13 @@ def _text(value: Any) -> Any:
 
 
 def _built(kind: type, parameters: Mapping[str, Any]) -> Any:
-    hints = get_type_hints(kind)
-    return kind(**{name: _value(hints[name], text) for name, text in parameters.items()})
+    """The value whose constructor takes the parameters; a field that the class fixes must be as recorded."""
+    hints, taken = get_type_hints(kind), signature(kind).parameters
+    values = {name: _value(hints[name], text) for name, text in parameters.items()}
+    made = kind(**{name: value for name, value in values.items() if name in taken})
+    if any(getattr(made, name) != value for name, value in values.items()):
+        raise ValueError("A parameter of the record is not one that the mechanism can have.")
+    return made
 
 
 def _value(hint: Any, text: Any) -> Any:

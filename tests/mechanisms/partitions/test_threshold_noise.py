@@ -18,7 +18,7 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import Keep, Threshold
-from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching, tail_up
+from noisette.mechanisms.partitions.bounded_laplace import BoundedLaplace, reaching, tail_up
 from noisette.privacy import Approx, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 

@@ -17,8 +17,8 @@ import noisette as nz
 from noisette.audit.divergence import renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.gumbel_top import GumbelTop
 from noisette.mechanisms.selection.joint_top import JointTop, _even, _Proposals
-from noisette.mechanisms.selection.top import GumbelTop
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 

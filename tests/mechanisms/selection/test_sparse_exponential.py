@@ -16,8 +16,7 @@ from tests.tapes import Script
 import noisette as nz
 from noisette.errors import InputError
 from noisette.mechanisms import Exponential, calibrate
-from noisette.mechanisms.selection.sparse_exponential import SparseExponential
-from noisette.mechanisms.selection.sparse_scores import read_listed
+from noisette.mechanisms.selection.sparse_exponential import SparseExponential, read_listed
 
 HUGE = 2**64
 

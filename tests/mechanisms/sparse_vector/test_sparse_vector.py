@@ -20,7 +20,7 @@ from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.table import CHUNK
 from noisette.mechanisms import calibrate
-from noisette.mechanisms.selection.top import GumbelTop
+from noisette.mechanisms.selection.gumbel_top import GumbelTop
 from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse
 from noisette.mechanisms.sparse_vector.sparse import examples as textbook
 from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector, examples

@@ -25,8 +25,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
 from noisette.laws import DiscreteGaussian
 from noisette.mechanisms import calibration as base
-from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice
+from noisette.mechanisms.additive.lattice import OnLattice, drawable, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.privacy.convert import gaussian_delta, zcdp_delta

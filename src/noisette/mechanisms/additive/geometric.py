@@ -21,7 +21,7 @@ from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.additive.answers import release_integers
+from noisette.mechanisms.additive.lattice import release_integers
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure

@@ -24,14 +24,15 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
 from noisette.laws.law import smallest
 from noisette.mechanisms import calibration as base
-from noisette.mechanisms.additive.answers import (
+from noisette.mechanisms.additive.lattice import (
     integer_answer,
+    lattice_pairs,
+    lattice_point,
     lattice_step,
     real_answer,
     release_integers,
     release_reals,
 )
-from noisette.mechanisms.additive.lattice import lattice_pairs, lattice_point
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 

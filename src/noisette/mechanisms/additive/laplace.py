@@ -19,8 +19,7 @@ from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import calibration as base
-from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice
+from noisette.mechanisms.additive.lattice import OnLattice, drawable, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once

@@ -22,8 +22,7 @@ from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteStaircase
 from noisette.mechanisms import calibration as base
-from noisette.mechanisms.additive.answers import release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice, lattice_pairs
+from noisette.mechanisms.additive.lattice import OnLattice, lattice_pairs, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity

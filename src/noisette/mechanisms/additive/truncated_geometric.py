@@ -20,8 +20,8 @@ from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.additive.answers import integer_answer
 from noisette.mechanisms.additive.geometric import Geometric
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_sensitivity
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise

@@ -26,7 +26,7 @@ from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.table import CHUNK
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise, share

@@ -29,10 +29,10 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.table import CHUNK
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import half_width, smallest
-from noisette.mechanisms.additive.answers import integer_answer, release_integers
-from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching
+from noisette.mechanisms.additive.lattice import integer_answer, release_integers
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance, Mechanism, Output
+from noisette.mechanisms.partitions.bounded_laplace import BoundedLaplace, reaching
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise
 from noisette.mechanisms.partitions.threshold_cost import (
     gaussian_delta,

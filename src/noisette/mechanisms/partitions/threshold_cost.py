@@ -14,7 +14,7 @@ import numpy as np
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import sqrt_up
 from noisette.laws import DiscreteGaussian
-from noisette.mechanisms.additive.bounded_laplace import Geometrical, tail_up
+from noisette.mechanisms.partitions.bounded_laplace import Geometrical, tail_up
 from noisette.privacy import Approx
 from noisette.privacy.convert import gaussian_delta as continuous_delta
 from noisette.privacy.convert import zcdp_delta

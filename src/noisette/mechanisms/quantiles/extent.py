@@ -47,8 +47,8 @@ from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.quantiles.first_above import FirstAbove
 from noisette.mechanisms.quantiles.quantile import read_histograms
+from noisette.mechanisms.quantiles.unbounded_quantile import FirstAbove
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["Extent"]

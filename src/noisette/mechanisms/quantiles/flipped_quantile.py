@@ -37,8 +37,8 @@ from noisette.mechanisms.calibration import pure_epsilon
 from noisette.mechanisms.contract import Distance, Output
 from noisette.mechanisms.quantiles.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles.quantiles import even_table, telling_tables
+from noisette.mechanisms.selection.exponential import unit_rule
 from noisette.mechanisms.selection.permute_and_flip import ENUMERATED
-from noisette.mechanisms.selection.quadrature import unit_rule
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["FlippedQuantile"]

@@ -41,7 +41,7 @@ from noisette.exact.number import Number, fraction, level_of, nearest_float, pos
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, range_epsilon, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure

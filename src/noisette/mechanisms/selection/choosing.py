@@ -42,7 +42,7 @@ from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import moved, read_promise
 from noisette.mechanisms.selection.exponential import Exponential
-from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
+from noisette.mechanisms.selection.sparse_exponential import Listed, read_listed
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import group_delta
 from noisette.privacy.sensitivity import Sensitivity

@@ -34,7 +34,7 @@ from noisette.exact import choice
 from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, range_epsilon, read_distance
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure
@@ -42,7 +42,7 @@ from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Exponential", "Selection"]
+__all__ = ["Exponential", "Selection", "unit_rule"]
 
 Scores = NDArray[np.int64]
 _MOST = 2**62
@@ -294,6 +294,21 @@ def _first(holds: Callable[[int], bool], most: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+# Integrals over 0 .. 1 of polynomials, which the laws of other selections need
+
+
+@lru_cache(maxsize=64)
+def unit_rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of Gauss and Legendre, exact up to the degree 2 count - 1.
+
+    >>> nodes, weights = unit_rule(3)
+    >>> round(float(weights @ nodes**5), 12) == round(1 / 6, 12)
+    True
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
 
 
 examples = [

@@ -38,7 +38,7 @@ from noisette.exact.samplers import Bounds
 from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.selection.exponential import Exponential, Scores
-from noisette.mechanisms.selection.top import Ranking
+from noisette.mechanisms.selection.gumbel_top import Ranking
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange

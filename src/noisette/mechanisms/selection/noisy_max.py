@@ -39,8 +39,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Scores, Selection
-from noisette.mechanisms.selection.quadrature import unit_rule
+from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
 from noisette.privacy import Promise
 
 __all__ = ["NoisyMax", "NoisyMaxGap"]

@@ -25,8 +25,7 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, exp_real
-from noisette.mechanisms.selection.exponential import Scores, Selection
-from noisette.mechanisms.selection.quadrature import unit_rule
+from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
 
 __all__ = ["ENUMERATED", "PermuteAndFlip"]
 

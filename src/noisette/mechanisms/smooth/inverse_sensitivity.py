@@ -38,10 +38,9 @@ from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
 from noisette.mechanisms.smooth.largest_sensitivity import pieces
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.statistic import Statistic
+from noisette.mechanisms.smooth.statistic import Statistic, people, related
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
-from noisette.mechanisms.stability.group_promise import people, related
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 
 __all__ = ["InverseSensitivity"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, whole
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.smooth.largest_sensitivity import Fall, ceilings, steepest
 from noisette.mechanisms.smooth.statistic import Pairs, Whole
 from noisette.privacy import Neighbours

@@ -41,15 +41,13 @@ from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
-from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, tail
+from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, rounded_noise, tail
 from noisette.mechanisms.smooth.largest_sensitivity import sensitivity_steps
 from noisette.mechanisms.smooth.log_normal import log_normal_tail, rounded_log_normal, usual_sigma
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.rounded_noise import rounded_noise
-from noisette.mechanisms.smooth.statistic import Statistic
+from noisette.mechanisms.smooth.statistic import Statistic, people, related
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
-from noisette.mechanisms.stability.group_promise import people, related
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.convert import group_delta
 

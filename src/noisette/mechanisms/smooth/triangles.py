@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest
 from noisette.mechanisms.smooth.statistic import Pairs, Whole
 from noisette.privacy import Neighbours

@@ -15,7 +15,7 @@ from noisette.exact.noise import Integers
 from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Mechanism, Output
 from noisette.mechanisms.sparse_vector.stream import MOST, Keep, State, Stream, StreamNoise, compared, whole_number
 

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential

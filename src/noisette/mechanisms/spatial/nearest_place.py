@@ -11,7 +11,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.spatial.annuli import Point, Rectangle, Weighted
 from noisette.mechanisms.spatial.nearest import NearestPoints, Whole

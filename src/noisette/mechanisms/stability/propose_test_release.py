@@ -31,9 +31,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import half_width
-from noisette.mechanisms.additive.answers import integer_answer, real_answer
 from noisette.mechanisms.additive.laplace import Laplace
-from noisette.mechanisms.additive.lattice import lattice_point
+from noisette.mechanisms.additive.lattice import integer_answer, lattice_point, real_answer
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_distance

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.stability.stability import Counted
 
 __all__ = ["Bin", "Staggered"]

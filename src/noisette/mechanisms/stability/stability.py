@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import real_answer
+from noisette.mechanisms.additive.lattice import real_answer
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep

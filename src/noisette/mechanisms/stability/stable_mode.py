@@ -28,7 +28,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Counted, checked_key
 from noisette.privacy import Neighbours, Promise
