@@ -121,7 +121,7 @@ def closed_form(method: str, t: Target) -> float:
             return scale / alpha * (log_k + math.log(2 / (1 + math.exp(-1 / scale))))
         case "gaussian":
             return t.sigma * math.sqrt(2 * (log_k + math.log(2))) / alpha
-        case "linf":  # a Gamma(k) variable is below k + sqrt(2 k u) + u but for e^-u  [Boucheron-Lugosi-Massart 2013]
+        case "linf":  # P(a Gamma(k) variable > k + sqrt(2 k u) + u) <= e^-u  [Boucheron-Lugosi-Massart 2013]
             u = -math.log(t.beta)
             return float(t.counts.linf) / (t.epsilon * alpha) * (t.k + math.sqrt(2 * t.k * u) + u)
         case "response, people split":

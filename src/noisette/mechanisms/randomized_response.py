@@ -7,7 +7,7 @@ no curator.   [Warner 1965; Kairouz-Oh-Viswanath 2016 for k answers]
 Frequencies are estimated without bias: (share of reports - q)/(p - q), p the chance to keep, q that of each lie.
 
 When: nobody may see the true answers, not even a curator; the error is then larger by the root of the number of people.
-Textbook: lecture notes, the pets example (erratum E7); lecture on workloads (erratum E18).
+Textbook: lecture notes, the pets example; lecture on workloads, where dividing the people beats dividing epsilon.
 """
 
 import math

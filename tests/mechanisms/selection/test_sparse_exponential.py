@@ -16,7 +16,7 @@ from tests.tapes import Script
 import noisette as nz
 from noisette.errors import InputError
 from noisette.mechanisms import Exponential, calibrate
-from noisette.mechanisms.selection.sparse_exponential import SparseExponential, read_listed
+from noisette.mechanisms.selection.sparse_exponential import SparseExponential, read_sparse_scores
 
 HUGE = 2**64
 
@@ -134,7 +134,7 @@ def test_the_others_are_drawn_evenly():
 
 @given(st.sets(st.integers(0, 19), max_size=19))
 def test_ranks_of_others_are_counted_right(listed):
-    read = read_listed(dict.fromkeys(listed, 1), 20)
+    read = read_sparse_scores(dict.fromkeys(listed, 1), 20)
     others = [i for i in range(20) if i not in listed]
     assert [read.unlisted(rank) for rank in range(len(others))] == others
 

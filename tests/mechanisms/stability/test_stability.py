@@ -23,7 +23,7 @@ from noisette.mechanisms.stability import (
     stable_mode,
     stable_scale,
 )
-from noisette.mechanisms.stability.shifted_bins import Staggered
+from noisette.mechanisms.stability.shifted_bins import ShiftedBins
 from noisette.mechanisms.stability.stability import check_distance
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
@@ -185,7 +185,7 @@ BAD = [
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_unusable_inputs_are_refused_before_any_draw(m, bad):
-    if isinstance(m, Staggered) and bad in ((SECRET,), [SECRET], (SECRET, -1), (SECRET, 1)):
+    if isinstance(m, ShiftedBins) and bad in ((SECRET,), [SECRET], (SECRET, -1), (SECRET, 1)):
         return  # those are values
     with pytest.raises(InputError) as error:
         m(bad, Untouched())

@@ -38,7 +38,7 @@ Law = Mapping[Hashable, float]
 
 _ROUNDING = 1e-12
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
-_COMMON = 32  # outcomes that are told apart in tests of draws; the rest count as one
+_COMMON = 32  # outcomes that are distinguished in tests of draws; the rest count as one
 _ORDERS = (1.01, 1.25, 1.5, 2, 3, 5, 10, 30)
 
 
@@ -171,7 +171,7 @@ def one_by_one(m: Subject, effort: Effort) -> Finding:
 
 
 def independent(m: Subject, effort: Effort) -> Finding:
-    """Two calls in a row have the product of their laws, told by whether the first is the likeliest outcome."""
+    """Two calls in a row have the product of their laws, judged by whether the first is the likeliest outcome."""
     x = _unsure(m)
     law = _law(m, x)
     mode = max(law, key=lambda y: law[y])

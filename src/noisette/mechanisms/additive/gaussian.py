@@ -11,7 +11,7 @@ The classical sqrt(2 ln(1.25/delta))/epsilon is never used: it is loose below ep
 
 When: many numbers that one person can move together, composed releases, or wherever a delta is acceptable; from about
 nine composed counts on it needs less noise than Laplace.
-Textbook: Smith, Laplace and its l2 variants (erratum E1).
+Textbook: Smith, noise for an l2 sensitivity, which must be Gaussian: with Laplace noise the loss is sqrt(d) epsilon.
 """
 
 import math

@@ -6,7 +6,7 @@ For a single count it is optimal for every Bayesian analyst and every loss that 
 [Ghosh-Roughgarden-Sundararajan 2009]
 
 When: a count, or a few whole numbers, with a pure epsilon; nothing is more accurate for a single count.
-Textbook: Cormode, the geometric mechanism (erratum E8).
+Textbook: Cormode, the geometric mechanism, where alpha should be e^-epsilon.
 """
 
 import math

@@ -6,7 +6,7 @@ With l∞ the largest error over d queries of sensitivity 1 grows as d/epsilon, 
 [Steinke-Ullman 2017]
 
 When: the largest error of many queries matters, or their sensitivity is best bounded in l2 or l∞.
-Textbook: lecture on workloads, the K-norm mechanism (erratum E18).
+Textbook: lecture on workloads of counting queries, the K-norm mechanism.
 """
 
 import itertools

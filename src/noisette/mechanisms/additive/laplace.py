@@ -7,7 +7,7 @@ Smith 2006; on a grid because floating-point noise leaks: Mironov 2012]
 With `grid=1` the answers must be whole numbers, nothing is rounded, and it is the geometric mechanism.
 
 When: real numbers with a pure epsilon; for whole ones `Geometric` says the same with less to choose.
-Textbook: lecture notes and Smith, the Laplace mechanism (errata E1, E7).
+Textbook: lecture notes and Smith, the Laplace mechanism, which hides an l1 and not an l2 sensitivity.
 """
 
 import math

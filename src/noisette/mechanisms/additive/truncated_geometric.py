@@ -5,7 +5,7 @@ Clamping is post-processing of the geometric mechanism, so it is (d/scale)-DP as
 Clamped counts are biased: for sums of many cells release them unclamped.   [Ghosh-Roughgarden-Sundararajan 2009]
 
 When: a single count must lie in its range, for a form or a table that allows no -3; not for cells to be added up.
-Textbook: Cormode, the truncated geometric mechanism (erratum E8).
+Textbook: Cormode, the truncated geometric mechanism, where alpha should be e^-epsilon.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Keep or suppress: which groups may be named, if their keys are not known in advance.
+"""Partition selection: which groups may be named, if their keys are not known in advance.
 
 A group of n units (people, say) is kept with probability p_n; no (epsilon, delta)-DP rule keeps any group more often:
 p_0 = 0,   p_(n+1) = min(e^epsilon p_n + delta, 1 - e^-epsilon (1 - p_n - delta), 1).
@@ -6,8 +6,8 @@ p_0 = 0,   p_(n+1) = min(e^epsilon p_n + delta, 1 - e^-epsilon (1 - p_n - delta)
 The table is rounded down to 128 binary places, step by step, so both inequalities hold for what is drawn. A unit in up
 to `groups` groups moves as many counts by one each, and their bits compose.   (proof note: docs/proofs/keys.md)
 
-When: only the keys that are there shall be told, not how many units they have; wherever a single bit decides.
-Textbook: Smith, stability and truncated histograms (errata E2, E3), where Laplace noise on a count decides.
+When: only the keys themselves are to be released, without their numbers of units; wherever a single bit decides.
+Textbook: Smith, stability and truncated histograms, where Laplace noise on a count decides; its threshold misses delta.
 """
 
 import math
@@ -42,9 +42,9 @@ _BITS = 128
 _ONE = 1 << _BITS
 _STEEPEST = Fraction(80)  # a larger epsilon changes nothing that 128 binary places can show
 _LONGEST = 1 << 22
-_PLANNED = 1 << 18  # a table of so many steps is made in a fraction of a second
+_PLANNED = 1 << 18  # a table of that many steps is made in a fraction of a second
 _LEAST = Fraction(1, 1 << 112)  # for each group: a share of 1e-30
-_MANY = 10**7  # of more groups none is tried but the even split
+_MANY = 10**7  # for more groups only the even split is tried
 _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
@@ -142,7 +142,7 @@ class Keep(Mechanism):
         return int(np.searchsorted(_floats(self.epsilon, self.delta0)[0], level))
 
     def guarantee(self, distance: Distance = 1, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Approx:
-        """Return what holds for so many units in up to `groups` groups each, or for counts that a `Sensitivity` moves.
+        """Return what holds for `distance` units in up to `groups` groups each, or for counts moved by a `Sensitivity`.
 
         k groups that move by w each: (k w epsilon, 1 - (1 - delta_w)^k), delta_w = delta (1 + … + e^((w-1) epsilon)),
         rounded up. It knows that bits of several groups compose better than that.

@@ -207,7 +207,7 @@ class Extent(Mechanism):
 
     @property
     def tightness(self) -> float:
-        """All of epsilon, but for rounding."""
+        """All of epsilon, up to rounding."""
         return 1 - 1e-9
 
 

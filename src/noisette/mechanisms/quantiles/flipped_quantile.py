@@ -17,7 +17,7 @@ to 0.06/g. The best S is at most max(q, 1 - q)/(2g), by which the bound of rank 
 Losses range further than epsilon, so for zCDP and for releases that are composed `Quantile` is the better one.
 
 When: one median or quantile, once, with a pure epsilon.
-Textbook: Cormode's median by the exponential mechanism, improved (erratum E10).
+Textbook: Cormode's median by the exponential mechanism, improved.
 """
 
 import math

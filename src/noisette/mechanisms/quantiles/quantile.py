@@ -20,7 +20,7 @@ Among several groups, what each is worth adds up. It is worst to spread the reco
 in t; a record that is replaced may leave one group for another, and then moves D in both.
 
 When: one quantile of values in known bounds, of each of many groups, or among other releases.
-Textbook: Cormode, the median by the exponential mechanism (erratum E10).
+Textbook: Cormode, the median by the exponential mechanism; its score moves by 1/2 under add/remove and 1 under replace.
 
 Vocabulary: `records` that differ, d · `total` the most that D can move, summed over groups · `parts` how many of them.
 """

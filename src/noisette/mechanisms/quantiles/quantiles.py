@@ -24,7 +24,7 @@ So ties do no harm: a cell that holds several quantiles is split within, at one 
 not decrease, because parts keep the place they were split at. Proofs, also of `interval`: docs/proofs/quantiles.md
 
 When: several quantiles of the same values, such as nine deciles: the price grows with the logarithm of their number.
-Textbook: Cormode's median by the exponential mechanism is one part of it (erratum E10).
+Textbook: Cormode's median by the exponential mechanism is one part of it.
 
 Vocabulary: `place` the middle of one of `ties` parts of a cell, numbered along the line · `mass` M, at a place.
 """

@@ -97,7 +97,7 @@ class FirstAbove:
         return np.asarray(chances)
 
     def strays(self, steps: int, below: int) -> float:
-        """Return a bound of the chance that one of so many queries is above, all of them so far below the limit."""
+        """Return a bound of the chance that one of several queries is above, all of them that far below the limit."""
         over, rate = float(1 / self.threshold_scale), float(1 / self.scale)
         return steps * math.exp(-rate * below) * math.expm1(-over) / math.expm1(-over - rate)
 

@@ -12,9 +12,9 @@ The losses of a pair of tables lie within epsilon, so it is epsilon^2/8-zCDP as 
 
 With probability at least 1 - e^-t the released score is above max q - scale (ln k + t), without a measure.
 
-When: one of several candidates shall be told, many such choices are composed, or some are more plausible beforehand
+When: one of several candidates is to be released, and many such choices are composed or some are likelier beforehand
 (`measure`).
-Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9).
+Textbook: Cormode and the lecture notes, the exponential mechanism, which is not report noisy max with Laplace noise.
 
 Vocabulary: `loss` of a candidate, max q - q_i · `stray` to release another candidate than the best.
 """

@@ -16,7 +16,7 @@ How many candidates there are does not matter. The lead itself is not released.
 
 When: only the best candidate will do, and it is likely to lead by far. Use `PermuteAndFlip` where some good candidate
 is enough: it needs no lead and no delta, and always releases one.
-Textbook: Smith, the exponential mechanism with gaps, and the stability-based mode (erratum E2).
+Textbook: Smith, the exponential mechanism with gaps, and the stability-based mode .
 
 Vocabulary: `reach` r · `lead` of the best candidate · `steps` n.
 """
@@ -98,7 +98,7 @@ class GapMax(Mechanism):
         return Exponential(1, candidates=self.candidates, monotone=self.monotone)
 
     def guarantee(self, distance: Distance = 1) -> Approx:
-        """Return what holds for scores that move by at most `distance` each: as for a group of so many steps."""
+        """Return what holds for scores that move by at most `distance` each: as for a group of that many steps."""
         moves, neighbours = self._scores._epsilon(distance)
         steps = math.ceil(Fraction(math.floor(moves), self.reach))
         delta = min(group_delta(self.epsilon, self.delta0, steps), Fraction(1) - Fraction(1, 2**99))
@@ -154,7 +154,7 @@ class GapMax(Mechanism):
 
     @property
     def tightness(self) -> float:
-        """Neighbours on either half of the curve use all of epsilon and delta, but for rounding."""
+        """Neighbours on either half of the curve use all of epsilon and delta, up to rounding."""
         return 0.999
 
 

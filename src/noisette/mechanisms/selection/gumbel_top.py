@@ -11,8 +11,8 @@ all others. r = 2 d if each score moves by at most d, r = d if all move in one d
 records). Several rounds together cost less with a delta: they are composed as adaptive choices of one range, or by rho.
 [Dong-Durfee-Rogers 2020]
 
-When: several candidates shall be told at once; for few of them, or with a delta, better than `JointTop`.
-Textbook: not in the textbooks; peeling with report noisy max needs more noise (erratum E20).
+When: several candidates are to be released at once; for few of them, or with a delta, better than `JointTop`.
+Textbook: not in the textbooks; peeling with report noisy max needs more noise.
 
 Vocabulary: `loss` of a candidate, max q - q_i · `key` its noisy score, in units of scale · `rounds` R.
 """
@@ -40,7 +40,7 @@ from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["GumbelTop", "Ranking", "race"]
+__all__ = ["GumbelTop", "Ranking", "draw_top"]
 
 Floats = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ class GumbelTop(Ranking):
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> tuple[int, ...]:
         """Release k candidates, the one with the largest noisy score first."""
         q = self._one._read(scores)
-        return race(q.max() - q, self.scale, self.k, rng)
+        return draw_top(q.max() - q, self.scale, self.k, rng)
 
     def outcomes(self, x: Any) -> Mapping[tuple[int, ...], float]:
         """Return the probability of every order."""
@@ -172,7 +172,7 @@ class GumbelTop(Ranking):
 
     @property
     def tightness(self) -> float:
-        """All of epsilon, but for what is not far enough behind."""
+        """All of epsilon, except for what is not far enough behind."""
         return 0.99
 
 
@@ -189,7 +189,7 @@ def _log_chance(logs: Floats, order: tuple[int, ...]) -> float:
 # of a candidate, max q - q_i · `key` its noisy score, in units of scale.
 
 
-def race(losses: Scores, scale: Fraction, k: int, rng: Random) -> tuple[int, ...]:
+def draw_top(losses: Scores, scale: Fraction, k: int, rng: Random) -> tuple[int, ...]:
     """Draw the k largest of -loss/scale + Gumbel noise, in order."""
     words, near = rng.words(losses.size, np.uint64), np.asarray(losses * float(1 / scale))
     key = _keys(near, words)

@@ -13,8 +13,8 @@ and no smaller epsilon holds. r = 2 d if the score at each point moves by at mos
 A plane is a line of its points: give the pieces as numbers of points.
 
 When: outcomes are values of a range or points of a map, far too many to list, but their scores change at few places.
-Textbook: Cormode, the median by the exponential mechanism (erratum E10: half-open ranges); the lecture notes, outputs
-in a space Y.
+Textbook: Cormode, the median by the exponential mechanism over half-open ranges; the lecture notes,
+outputs in a space Y.
 
 Vocabulary: `size` of a piece, how many points it has · `loss` of a point, by how much its score is below the best.
 """

@@ -15,7 +15,7 @@ is at least q_(i) - v, because the sets of these candidates contain each other. 
 proportional to N(v) e^(-v/scale) and then one of its orders evenly, an order that loses u has e^(-u/scale), up to a
 constant. Exact for any size: floats propose a range of v, whole numbers accept.
 
-When: several candidates shall be told at once, with a pure epsilon, and some scores stand out.
+When: several candidates are to be released at once, with a pure epsilon, and some scores stand out.
 Textbook: not in the textbooks.
 
 Vocabulary: `loss` of an order · `within` N(v) · `sizes` a_i(v) · `step` how many v share a proposal.

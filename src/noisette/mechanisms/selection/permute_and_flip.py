@@ -10,8 +10,8 @@ is (r/scale)-DP: r = 2 d if each moves by at most d, r = d if all move in one di
 exponential mechanism of the same epsilon, in mean score and at every level.   [McKenna-Sheldon 2020; Ding et al. 2021]
 Its losses range further than epsilon, from -epsilon on: of many choices that are composed, exponential ones cost less.
 
-When: one of several candidates shall be told, once, with a pure epsilon.
-Textbook: not in the textbooks; it is report noisy max with exponential noise (erratum E6).
+When: one of several candidates is to be released, once, with a pure epsilon.
+Textbook: not in the textbooks; it is report noisy max with exponential noise .
 """
 
 import math

@@ -10,9 +10,9 @@ and no smaller epsilon holds; see `Exponential`, whose law it is.   [McSherry-Ta
 With probability at least 1 - e^-t the released score is above max q - scale (ln N + t): 2^64 candidates cost 44 scales.
 How long a release takes depends on how many candidates are listed.
 
-When: one of so many candidates shall be told that they cannot be gone through, with a pure epsilon or zCDP. Where a
+When: the candidates are too many to enumerate and one is to be released, with a pure epsilon or zCDP. Where a
 delta is at hand, `Choosing`, `Keep` and `Threshold` err by less.
-Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9), on domains of any size.
+Textbook: Cormode and the lecture notes, the exponential mechanism, on domains of any size.
 
 Vocabulary: `size` N as a number of candidates · `others` the candidates that are not listed · see `Exponential`.
 """
@@ -37,7 +37,7 @@ from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.privacy import Promise
 
-__all__ = ["Listed", "SparseExponential", "read_listed"]
+__all__ = ["SparseExponential", "SparseScores", "read_sparse_scores"]
 
 _LARGEST = 1 << 960
 _ENUMERATED = 4096
@@ -54,7 +54,7 @@ _FORM = "Pass the scores as a mapping {candidate: score}, or as two sequences of
 
 
 @dataclass(frozen=True)
-class Listed:
+class SparseScores:
     """Candidates and their scores, in the order given; `ordered` has the candidates in ascending order."""
 
     candidates: NDArray[Any]
@@ -67,24 +67,24 @@ class Listed:
     def of(self, candidate: Any) -> int:
         """Return a candidate's score.
 
-        >>> read_listed({5: 3}, 2**64).of(5), read_listed({5: 3}, 2**64).of(6)
+        >>> read_sparse_scores({5: 3}, 2**64).of(5), read_sparse_scores({5: 3}, 2**64).of(6)
         (3, 0)
         """
         return int(self.scores[self.candidates == candidate].sum())
 
     def unlisted(self, rank: int) -> int:
-        """Return the candidate that is not listed with so many such candidates below it.
+        """Return the rank-th candidate that is absent from the list.
 
-        >>> [read_listed({0: 7, 2: 1}, 5).unlisted(rank) for rank in range(3)]
+        >>> [read_sparse_scores({0: 7, 2: 1}, 5).unlisted(rank) for rank in range(3)]
         [1, 3, 4]
         """
         return rank + bisect_right(range(len(self)), rank, key=lambda j: int(self.ordered[j]) - j)
 
 
-def read_listed(x: Any, size: int) -> Listed:
+def read_sparse_scores(x: Any, size: int) -> SparseScores:
     """Read the scores of some of the candidates 0 .. size-1.
 
-    >>> read_listed({3: 1, 2**63: -4}, 2**64).scores.tolist()
+    >>> read_sparse_scores({3: 1, 2**63: -4}, 2**64).scores.tolist()
     [1, -4]
     """
     if isinstance(x, Mapping):
@@ -94,11 +94,11 @@ def read_listed(x: Any, size: int) -> Listed:
     if len(x[0]) != len(x[1]):
         raise InputError(_FORM)
     if not len(x[0]):
-        return Listed(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return SparseScores(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
     if len(x[0]) >= choice.LARGEST:
         raise InputError(f"Fewer than {choice.LARGEST:,} candidates can be listed: leave out those with score 0.")
     candidates, scores = _candidates(x[0], size), _scores(x[1])
-    return Listed(candidates, scores, _ordered(candidates))
+    return SparseScores(candidates, scores, _ordered(candidates))
 
 
 def _is_sequence(part: Any) -> bool:
@@ -185,7 +185,7 @@ class SparseExponential(Mechanism):
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""
-        listed = read_listed(scores, self.candidates)
+        listed = read_sparse_scores(scores, self.candidates)
         others, q = self._grouped(listed)
         y = self._exponents(others, q)
         best = int(np.argmin(y))
@@ -199,13 +199,13 @@ class SparseExponential(Mechanism):
         chosen = choice.choose(y - y[best], weight, rng)
         return int(listed.candidates[chosen]) if chosen < len(listed) else listed.unlisted(rng.below(others))
 
-    def _grouped(self, listed: Listed) -> tuple[int, NDArray[np.int64]]:
+    def _grouped(self, listed: SparseScores) -> tuple[int, NDArray[np.int64]]:
         """How many are not listed, and the scores with theirs at the end, if there are any."""
         others = self.candidates - len(listed)
         return others, np.append(listed.scores, 0) if others else listed.scores
 
     def _exponents(self, others: int, q: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The y, but for a constant, for which a candidate, or all others together, have a weight of e^-y."""
+        """The y, up to a constant, for which a candidate, or all others together, have a weight of e^-y."""
         y = (q.max() - q) * float(1 / self.scale)
         if others:
             y[-1] -= math.log(others)
@@ -215,15 +215,15 @@ class SparseExponential(Mechanism):
 
     def chance(self, candidate: int, scores: Any) -> float:
         """Return the probability that a candidate is released, in any domain."""
-        return self._chances(read_listed(scores, self.candidates), [candidate])[candidate]
+        return self._chances(read_sparse_scores(scores, self.candidates), [candidate])[candidate]
 
     def outcomes(self, x: Any) -> dict[int, float]:
         """Return the probabilities of all candidates, if they are not too many."""
         if self.candidates > _ENUMERATED:
             raise InputError(f"Laws are computed for at most {_ENUMERATED:,} candidates: ask for the chance of one.")
-        return self._chances(read_listed(x, self.candidates), range(self.candidates))
+        return self._chances(read_sparse_scores(x, self.candidates), range(self.candidates))
 
-    def _chances(self, listed: Listed, wanted: Sequence[int]) -> dict[int, float]:
+    def _chances(self, listed: SparseScores, wanted: Sequence[int]) -> dict[int, float]:
         others, q = self._grouped(listed)
         y = self._exponents(others, q)
         weights = np.exp(y.min() - y)
@@ -233,7 +233,7 @@ class SparseExponential(Mechanism):
 
     def error(self, y: int, x: Any) -> float:
         """Return by how much the score of a candidate is below the best."""
-        listed = read_listed(x, self.candidates)
+        listed = read_sparse_scores(x, self.candidates)
         return float(self._grouped(listed)[1].max() - listed.of(y))
 
     def interval(self, level: float = 0.95) -> float:

@@ -16,7 +16,7 @@ All points that one number of changes reaches are alike, so a choice takes the t
 
 When: quantiles of bounded values, and whatever else has such distances. For triangles `Smooth` errs half as much, and
 for sums of bounded values plain noise of their global sensitivity is best (see docs/smooth-sensitivity.md).
-Textbook: not in the textbooks; it replaces the lecture notes' smooth sensitivity (errata E13, E14).
+Textbook: not in the textbooks; it replaces smooth sensitivity.
 
 Vocabulary: `statistic` the answer and its distances · D `distance`, in records.
 """
@@ -74,7 +74,7 @@ class InverseSensitivity(Mechanism):
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, statistic: Statistic) -> "InverseSensitivity":
-        """Return the one that keeps the guarantee for so many records of one person."""
+        """Return the one that keeps the guarantee for `sensitivity` records of one person."""
         if isinstance(guarantee, ZCDP):
             related(guarantee, sensitivity, statistic.neighbours, pure=True)  # refuses what does not fit
             records = people(sensitivity, statistic.neighbours)

@@ -1,25 +1,25 @@
 """Smooth sensitivity: noise that is as wide as one record could move the answer of this table, or of those near it.
 
 Let S be a bound on how far one record moves the answer that changes by at most a factor e^beta between neighbours (see
-`smooth_statistic`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
+`statistic`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
 
     Z Cauchy or Student t with 3 degrees:  epsilon-DP,             Z Laplace:  (epsilon, delta)-DP,
     Z Laplace of log-normal size:  epsilon^2/2-zCDP,
 
 with the largest s that this allows (see `admissible` and `log_normal`), so that no smaller epsilon, or delta, holds on
 a wide span; of log-normal noise only the bound is known.
-[Nissim-Raskhodnikova-Smith 2007; Bun-Steinke 2019; errata E13, E14; proof note: docs/proofs/smooth-sensitivity.md]
+[Nissim-Raskhodnikova-Smith 2007; Bun-Steinke 2019; proof note: docs/proofs/smooth-sensitivity.md]
 
 S is rounded up to e^(h j), j whole and beta a whole multiple of h: ln S(x) <= ln S(x') + beta stays true of what is
-rounded up, so this costs no privacy and a factor of at most e^(1/64). Rounding and moving change what is told of a real
-number after the fact; which whole number it is, is decided with as many bits as that takes.
+rounded up, so this costs no privacy and a factor of at most e^(1/64). Rounding the noisy answer and moving it into the
+span are post-processing; which whole number it is, is decided with as many bits as that takes.
 
 Noise scaled to the local sensitivity itself is not private: its size tells neighbours apart.
 
 When: a record can move the answer far on few tables only: triangles, trimmed means of skewed values. For quantiles
 `InverseSensitivity` errs half as much (see docs/smooth-sensitivity.md). Student noise where a pure guarantee is asked
 for, log-normal noise where many releases share a rho, Cauchy noise for tables of a few records.
-Textbook: the lecture notes, local and smooth sensitivity (errata E13, E14).
+Textbook: Cormode, smooth sensitivity, which is a maximum over tables and not over outputs; Laplace noise needs a delta.
 
 Vocabulary: `statistic` the answer and what is known of it · `beta` how fast S may fall · `span` what is released.
 """
@@ -203,7 +203,7 @@ class Smooth(Mechanism):
         return rounded_noise(self.noise, *scales, most, rng)
 
     def outcomes(self, x: Any) -> dict[int, float]:
-        """P(each whole number of the span); what lies beyond is told as its ends."""
+        """P(each whole number of the span); what lies beyond is released as its ends."""
         low, high = self.span
         if high - low > ENUMERATED:
             raise InputError(
@@ -267,7 +267,7 @@ class Smooth(Mechanism):
 
     @property
     def tightness(self) -> float:
-        """Nearly all of epsilon for a quantile, if noise is told far beyond its bounds; the ends of a span hide some.
+        """Nearly all of epsilon for a quantile, if the span reaches far beyond its bounds; the ends of a span hide some.
 
         Delta is lost where a few whole numbers stand for S: all of it shows for bounds far apart only.
         """

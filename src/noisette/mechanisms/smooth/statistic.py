@@ -5,10 +5,10 @@ Let A_k(x) be the furthest that one record can move the answer of any table with
     S(x) = max_k A_k(x) e^(-beta k)
 
 is at least A_0, and between neighbours it changes by at most a factor e^beta, because A_k(x) <= A_(k+1)(x').
-[Nissim-Raskhodnikova-Smith 2007; errata E13, E14; proof note: docs/proofs/smooth-sensitivity.md]
+[Nissim-Raskhodnikova-Smith 2007; proof note: docs/proofs/smooth-sensitivity.md]
 
-Answers and A_k are whole numbers. S is told as the pair (A_k, k) at which it is attained, found exactly: floats compare
-only what differs by far.
+Answers and A_k are whole numbers. S is given as the pair (A_k, k) at which it is attained, found exactly: floats only
+compare what differs by far.
 
 Vocabulary: `gap` A_k · `changes` k · `reach` how far from the answer t changes can bring it, for t = 1, 2, ….
 """
@@ -96,7 +96,7 @@ def people(distance: Distance, neighbours: Neighbours) -> int:
 def related(
     guarantee: Promise, sensitivity: Distance, neighbours: Neighbours, *, pure: bool
 ) -> tuple[Fraction, Fraction]:
-    """Return the epsilon and delta that are left for one record, if so many are protected together.
+    """Return the epsilon and delta that are left for one record, if several are protected together.
 
     >>> from noisette.privacy import Pure
     >>> related(Pure(1), 2, Neighbours.REPLACE, pure=True)

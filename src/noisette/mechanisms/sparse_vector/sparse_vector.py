@@ -4,8 +4,8 @@ Whole queries, their thresholds subtracted, get one-sided noise N_i, and so does
 
     gap_i = q_i + N_i - (centre + Z),   P(N = n) = (1 - a) a^n, a = e^(-1/scale), and Z alike with `threshold_scale`.
 
-A gap of at least 0 is told, else None; after c = `positives` gaps nothing more. If a person moves each query by at most
-d, be the queries chosen after the answers so far or not, and however many there are,
+A gap of at least 0 is released, else None; after c = `positives` gaps nothing more. If a person moves each query by at
+most d, be the queries chosen after the answers so far or not, and however many there are,
 
     epsilon = d/threshold_scale + 2 c d/scale,   or d/threshold_scale + c d/scale
 
@@ -17,7 +17,7 @@ The gap is free: q is about threshold + gap. `centre` is the whole number next t
 public, and so it may as well be thought of as part of the thresholds.
 
 When: many queries, chosen on the way, of which few are above; where all are known in advance, `GumbelTop` misses fewer.
-Textbook: Cormode, sparse vector technique, which tells what was compared (erratum E16); Bassi, Sparse (E21).
+Textbook: Cormode, the sparse vector technique, one variant of which is not private at all; Bassi, Sparse.
 """
 
 import math
@@ -36,7 +36,7 @@ from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Comparing, Floats
+from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Floats, ThresholdQueries
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -76,7 +76,7 @@ class _OneSided:
 
 
 @dataclass(frozen=True)
-class SparseVector(Comparing):
+class SparseVector(ThresholdQueries):
     """None for a query below its threshold, a gap for one above, until there are `positives` gaps.
 
     >>> m = SparseVector.calibrated(Pure(1), positives=4)
@@ -139,7 +139,7 @@ class SparseVector(Comparing):
         """The law of each N."""
         return _OneSided(self.scale)
 
-    def tell(self, query: int, gap: int, rng: Random) -> int:
+    def report(self, query: int, gap: int, rng: Random) -> int:
         """Tell the gap."""
         return gap
 

@@ -7,14 +7,14 @@ bound of it. With probability p_(d+1) (see `stable`) f(x) + discrete Laplace noi
     epsilon = epsilon of the test + b/scale,   delta = delta of the test,
 
 and delta is attained. Neighbours whose answers are more than b apart both have d = 0, so that each answer shows with
-probability delta; all others are hidden by both noises.   [Dwork-Lei 2009; Smith-Thakurta 2013; erratum E4 for the
-total; proof note: docs/proofs/stability.md, which also has the price of a release that has a delta itself: it adds up]
+probability delta; all others are hidden by both noises.   [Dwork-Lei 2009; Smith-Thakurta 2013; proof
+note: docs/proofs/stability.md, which also has the price of a release that has a delta itself: it adds up]
 
 Real answers are rounded to a `grid` first, which may move them apart by one grid more: b + grid for b.
 
 When: one person can move the answer far on few tables only, and how far a table is from those can be computed. Where
 the answer is a quantile of bounded values, `Quantile` needs neither a proposal nor a delta.
-Textbook: Smith, propose-test-release (erratum E4).
+Textbook: Smith, propose-test-release, where the test and the answer must both be paid for.
 
 Vocabulary: `bound` b · `distance` d · `epsilon`, `delta` of the test · `scale` of the noise on the answer.
 """
@@ -81,7 +81,7 @@ class ProposeTestRelease(Stability):
         grid: Number | None = 1,
         test: Number = "1/2",
     ) -> "ProposeTestRelease":
-        """Return the one that keeps the promise for so many people; `test` is the part of epsilon for the test."""
+        """Return the one that keeps the promise for `sensitivity` people; the test takes the share `test` of epsilon."""
         agreed(guarantee, sensitivity)
         part = fraction(test, "test")
         if not 0 < part < 1:

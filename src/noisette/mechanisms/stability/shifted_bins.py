@@ -17,7 +17,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.stability.stability import Counted
 
-__all__ = ["Bin", "Staggered"]
+__all__ = ["Bin", "ShiftedBins"]
 
 Bin = tuple[int, int]
 """The lowest and the highest whole number in it."""
@@ -26,7 +26,7 @@ _LARGEST = 2**60
 
 
 @dataclass(frozen=True, init=False)
-class Staggered(Counted):
+class ShiftedBins(Counted):
     """A pair of bins that hold the statistic, each of which may be None."""
 
     tests: ClassVar[int] = 2

@@ -1,7 +1,7 @@
 """What mechanisms share that release a value only where it is stable: a bit, its price, and distances to be checked.
 
 A value takes c changes to alter: c = d + 1 if it withstands any d of them. It is released with probability p_c, the
-largest that (epsilon, delta)-DP allows (see `keep`). Two tables that L people tell apart either have the same value,
+largest that (epsilon, delta)-DP allows (see `keep`). Two tables that differ by L people either have the same value,
 with c that differ by at most L, or different ones, with c of at most L each: both cost what L steps along p cost.
 (proof note: docs/proofs/stability.md)
 
@@ -154,7 +154,7 @@ class Counted(Stability):
         return cls(keep.epsilon, keep.delta0, **options)
 
     def _steps(self, distance: Distance) -> tuple[int, Neighbours | None]:
-        """So many people, or so many records that a histogram's sensitivity tells: a replaced one is two."""
+        """A number of people, or the records by which a histogram's sensitivity counts: a replaced one is two."""
         if not isinstance(distance, Sensitivity):
             return whole_steps(distance), self.neighbours
         records = math.floor(distance.l1)
@@ -162,7 +162,7 @@ class Counted(Stability):
         return steps, distance.neighbours
 
     def _replacements(self, records: int, relation: Neighbours) -> int:
-        """How far the number of replacements that it takes can move, if so many records come or go."""
+        """How far the number of replacements that it takes can move, if that many records come or go."""
         return -(-records // 2)
 
     def _counted(self, changes: int) -> int:
@@ -191,7 +191,7 @@ def moves(steps: int, tests: int = 1) -> Sensitivity:
 
 
 def approximate(guarantee: Promise, steps: int) -> Approx:
-    """Return the (epsilon, delta) that is to be kept for so many steps; nothing exact is released without a delta."""
+    """Return the (epsilon, delta) that is to be kept for that many steps; nothing exact is released without a delta."""
     if not isinstance(guarantee, Approx) or not guarantee.delta:
         raise InputError("Releasing what is stable needs a delta above 0: ask for Approx(epsilon, delta).")
     if not steps:
@@ -200,7 +200,7 @@ def approximate(guarantee: Promise, steps: int) -> Approx:
 
 
 def kept_by(guarantee: Promise, steps: int, tests: int = 1) -> Keep:
-    """Return the rule by which as many tests keep the guarantee for so many steps."""
+    """Return the rule by which as many tests keep the guarantee for that many steps."""
     return Keep.calibrated(approximate(guarantee, steps), moves(steps, tests))
 
 

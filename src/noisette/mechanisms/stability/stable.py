@@ -11,8 +11,8 @@ that looks at d alone releases more often.   [Smith-Thakurta 2013 for the test; 
 for the curve; proof note: docs/proofs/stability.md]
 Any whole lower bound of d will do that moves by at most 1 between neighbours (`check_distance` looks for a fault).
 
-When: a value that few people could alter shall be told exactly, and its distance to instability can be computed.
-Textbook: Smith, stability (erratum E2), where Laplace noise on the distance decides.
+When: an exact value is to be released that a few people could not alter, and its distance to instability can be computed.
+Textbook: Smith, stability, where Laplace noise on the distance decides, with a threshold that misses its delta.
 
 Vocabulary: `distance` d · `changes` d + 1, what it takes to alter the value.
 """

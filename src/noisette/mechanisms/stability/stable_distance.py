@@ -7,10 +7,10 @@ d + Z >= threshold. With a = e^(-1/scale) it is (epsilon, delta)-DP,
 
 and both are attained, by neighbours with one value; those with two both have d = 0 and show delta at every epsilon.
 (The logarithm is what delta, once it is paid, saves for the noise: next to nothing if it is small.)
-[Smith-Thakurta 2013, with the threshold put right: erratum E2; proof note: docs/proofs/stability.md]
+[Smith-Thakurta 2013, with the threshold corrected; proof note: docs/proofs/stability.md]
 
 When: the distance is wanted as well; where it is not, `Stable` releases the value more often.
-Textbook: Smith, stability (erratum E2).
+Textbook: Smith, stability, whose threshold misses its delta by a factor e^epsilon/2.
 
 Vocabulary: `changes` d + 1, what it takes to alter the value.
 """

@@ -11,7 +11,7 @@ The median is the lower one of n values. If n_below of them lie below a bin and 
 
 When: nobody knows where values lie; the width is a known scale, or what `StableScale` released. For bounded values use
 `Quantile`, or another inverse-sensitivity mechanism: it always answers, and without a delta.
-Textbook: not in the textbooks; it is the first use of propose-test-release (erratum E4).
+Textbook: not in the textbooks; it is the first use of propose-test-release.
 
 Vocabulary: `width` of a bin, in units of the data.
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from noisette.exact.number import Number, whole
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.stability.shifted_bins import Bin, Staggered
+from noisette.mechanisms.stability.shifted_bins import Bin, ShiftedBins
 from noisette.mechanisms.stability.stability import ADD_REMOVE
 from noisette.privacy import Neighbours, Promise
 
@@ -33,7 +33,7 @@ __all__ = ["StableLocation"]
 
 
 @dataclass(frozen=True)
-class StableLocation(Staggered):
+class StableLocation(ShiftedBins):
     """Two bins (lowest, highest) that hold the median, or None, given whole values.
 
     >>> m = StableLocation(1, "1e-6", width=10)
