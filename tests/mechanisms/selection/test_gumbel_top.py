@@ -19,7 +19,7 @@ import noisette as nz
 from noisette.audit.divergence import hockey_stick, renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.selection.exponential import Exponential
-from noisette.mechanisms.selection.gumbel_top import GumbelTop, _around, _keys
+from noisette.mechanisms.selection.gumbel_top import GumbelTop, _around, _keys, draw_top
 from noisette.privacy.pld.ranges import BoundedRange
 from noisette.privacy.theorems import optimal
 

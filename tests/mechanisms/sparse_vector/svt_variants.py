@@ -28,15 +28,15 @@ class Variant:
         """Return indicators (count x queries) and the values that were compared, for those that tell them."""
         draw = np.random.default_rng()
         z = draw.laplace(0, self.threshold(epsilon, c), count)
-        given, released = np.zeros(count, int), np.full((count, len(queries)), ENDED)
+        given, told = np.zeros(count, int), np.full((count, len(queries)), ENDED)
         noisy = np.array(queries) + draw.laplace(0, 1, (count, len(queries))) * self.query(epsilon, c)
         for i in range(len(queries)):
             open_, above = (given < c) | (not self.ends), noisy[:, i] >= z
-            released[:, i] = np.where(open_, above, ENDED)
+            told[:, i] = np.where(open_, above, ENDED)
             given += open_ & above
             if self.refreshed:
                 z = np.where(open_ & above, draw.laplace(0, self.threshold(epsilon, c), count), z)
-        return released, np.where(released == ABOVE, noisy, np.nan) if self.values else np.full_like(noisy, np.nan)
+        return told, np.where(told == ABOVE, noisy, np.nan) if self.values else np.full_like(noisy, np.nan)
 
 
 VARIANTS = {

@@ -46,14 +46,14 @@ def by_definition(queries, z_law, n_law, positives, told_of, *, centre=0):
     """The law of the loop, run once for every value of every noise; the threshold's is not drawn anew."""
     law = {}
     for (z, p), *noises in itertools.product(z_law.items(), *[n_law.items()] * len(queries)):
-        released, mass, left = [], p, positives
+        told, mass, left = [], p, positives
         for q, (n, chance) in zip(queries, noises, strict=True):
             mass *= chance
             gap = q + n - z - centre
             if left:
                 told.append(told_of(q, n, gap) if gap >= 0 else None)
                 left -= gap >= 0
-        law[tuple(released)] = law.get(tuple(released), 0) + mass
+        law[tuple(told)] = law.get(tuple(told), 0) + mass
     return law
 
 
@@ -181,7 +181,7 @@ def test_an_analyst_who_adapts_learns_no_more():
     m = SparseVector("3/2", 1, positives=2)
 
     def transcripts(first, after):
-        """P(released); `after` holds what is asked after None, after a gap of 0, and after a larger one."""
+        """P(told); `after` holds what is asked after None, after a gap of 0, and after a larger one."""
         laws = [m.outcomes([first, query]) for query in after]
         return {
             y: p for i, law in enumerate(laws) for y, p in law.items() if i == (0 if y[0] is None else 1 + (y[0] > 0))
@@ -228,8 +228,8 @@ def test_the_compared_value_must_not_be_told():
 
 def test_a_threshold_without_noise_is_convicted():
     def silence(m):
-        released = (None,) * 5
-        return math.log(m.outcomes([m.centre] * 5)[released] / m.outcomes([m.centre + 1] * 5)[released])
+        told = (None,) * 5
+        return math.log(m.outcomes([m.centre] * 5)[told] / m.outcomes([m.centre + 1] * 5)[told])
 
     assert silence(SparseVector(2, 4)) <= 0.5
     assert silence(SparseVector(TINY, 4)) > 1  # five silent answers cost more than all that is stated above
@@ -341,10 +341,10 @@ def test_lists_and_streams_follow_the_law(m):
     common = sorted(law, key=law.get)[-30:]
 
     def streamed():
-        stream, released = m.begin(), []
-        while stream.left and len(released) < len(x):
-            told.append(stream.ask(x[len(released)]))
-        return tuple(released)
+        stream, told = m.begin(), []
+        while stream.left and len(told) < len(x):
+            told.append(stream.ask(x[len(told)]))
+        return tuple(told)
 
     for release in (lambda: m(x), streamed):
         draws = [release() for _ in range(1500)]
@@ -355,13 +355,13 @@ def test_lists_and_streams_follow_the_law(m):
 
 def plainly(queries, c):
     """The loop without noise."""
-    released, left = [], c
+    told, left = [], c
     for q in queries.tolist():
         told.append(q if q >= 0 else None)
         left -= q >= 0
         if not left:
             break
-    return tuple(released)
+    return tuple(told)
 
 
 @pytest.mark.parametrize("c", [1, 2, 7, 400])

@@ -66,7 +66,7 @@ def test_threads_share_the_positives(m):
     stream = m.begin()
 
     def hammer(_):
-        released = 0
+        told = 0
         try:
             while True:
                 told += stream.ask(0) is not None
@@ -137,7 +137,7 @@ def test_a_fresh_threshold_is_kept_before_its_positive_is_told():
 def all_ways_to_cheat(m, store_class):
     """Answers above of an analyst who crashes the curator after each, and resumes every state ever stored."""
     store = store_class()
-    released = positives([m.begin(keep=store.keep).ask(1)])
+    told = positives([m.begin(keep=store.keep).ask(1)])
     for _ in range(6):
         for state in store.states():
             stream = m.resume(state, keep=store.keep)

@@ -59,9 +59,9 @@ def test_the_fourth_costs_one_plus_six_c_over_four(c):
 def test_the_fifth_tells_neighbours_apart_for_sure():
     """(0, 1) can be told (below, above), (1, 0) cannot: nobody but the threshold has noise."""
     v = VARIANTS[5]
-    released = {x: {tuple(y) for y in v(list(x), 1, 1, 4000)[0].tolist()} for x in ((0, 1), (1, 0))}
-    assert (BELOW, ABOVE) in released[0, 1]
-    assert (BELOW, ABOVE) not in released[1, 0]
+    told = {x: {tuple(y) for y in v(list(x), 1, 1, 4000)[0].tolist()} for x in ((0, 1), (1, 0))}
+    assert (BELOW, ABOVE) in told[0, 1]
+    assert (BELOW, ABOVE) not in told[1, 0]
 
 
 def test_the_sixth_has_no_epsilon():
@@ -71,15 +71,15 @@ def test_the_sixth_has_no_epsilon():
 # By samples: the auditor knows nothing of the variants but what they tell
 
 
-def lead(released, values):
+def lead(told, values):
     """How many more are above in the second half than in the first."""
     half = told.shape[1] // 2
-    return ((released[:, half:] == ABOVE).sum(1) - (released[:, :half] == ABOVE).sum(1)).astype(float)
+    return ((told[:, half:] == ABOVE).sum(1) - (told[:, :half] == ABOVE).sum(1)).astype(float)
 
 
-def low_value(released, values):
+def low_value(told, values):
     """Whether the last query alone was above, and the value that was compared was at most 2."""
-    silent = (released[:, :-1] == BELOW).all(1) & (released[:, -1] == ABOVE)
+    silent = (told[:, :-1] == BELOW).all(1) & (told[:, -1] == ABOVE)
     return (silent & (values[:, -1] <= 2)).astype(float)
 
 

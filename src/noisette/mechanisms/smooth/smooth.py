@@ -267,7 +267,7 @@ class Smooth(Mechanism):
 
     @property
     def tightness(self) -> float:
-        """Nearly all of epsilon for a quantile, if the span reaches far beyond its bounds; the ends of a span hide some.
+        """Nearly all of epsilon for a quantile, if the span reaches far beyond its bounds; its ends hide some.
 
         Delta is lost where a few whole numbers stand for S: all of it shows for bounds far apart only.
         """

@@ -81,7 +81,7 @@ class ProposeTestRelease(Stability):
         grid: Number | None = 1,
         test: Number = "1/2",
     ) -> "ProposeTestRelease":
-        """Return the one that keeps the promise for `sensitivity` people; the test takes the share `test` of epsilon."""
+        """Return one that keeps the promise for `sensitivity` people; the test gets the share `test` of epsilon."""
         agreed(guarantee, sensitivity)
         part = fraction(test, "test")
         if not 0 < part < 1:

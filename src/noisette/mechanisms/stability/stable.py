@@ -11,7 +11,7 @@ that looks at d alone releases more often.   [Smith-Thakurta 2013 for the test; 
 for the curve; proof note: docs/proofs/stability.md]
 Any whole lower bound of d will do that moves by at most 1 between neighbours (`check_distance` looks for a fault).
 
-When: an exact value is to be released that a few people could not alter, and its distance to instability can be computed.
+When: an exact value is to be released that few people cannot alter, and its distance to instability can be computed.
 Textbook: Smith, stability, where Laplace noise on the distance decides, with a threshold that misses its delta.
 
 Vocabulary: `distance` d · `changes` d + 1, what it takes to alter the value.
