@@ -13,6 +13,7 @@ import pytest
 import noisette as nz
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import Geometric
+from noisette.mechanisms.contract import Output
 from noisette.releases.blocks.means import _steps, mean, winsorized
 from noisette.releases.blocks.medians import median
 from noisette.releases.blocks.noise import STEPS
@@ -142,7 +143,7 @@ def cells(outputs):
 
 
 def law_of(mechanism, counts):
-    if hasattr(mechanism, "law"):
+    if mechanism.kind is Output.OUTCOME:
         return np.array(list(mechanism.outcomes(counts).values()))
     return mechanism.pmf(np.arange(CELLS), counts)
 

@@ -299,7 +299,7 @@ def test_half_the_noise_is_convicted(noise):
     m = NoisyMaxGap(1, candidates=3, noise=noise)
     x, y, d = m.pairs()[0]
     for factor, honest in ((1, True), (0.8, False)):
-        law = NoisyMaxGap(factor, candidates=3, noise=noise).law
+        law = NoisyMaxGap(factor, candidates=3, noise=noise).outcomes
         assert (worst(law(x), law(y)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)) is honest
 
 

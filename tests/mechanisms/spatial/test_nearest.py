@@ -263,7 +263,7 @@ def test_minus_the_distance_has_the_diameter_for_its_sensitivity():
     """To claim 1 is convicted at once; the diameter of this street, 4 steps, keeps its epsilon, as ranks do."""
     points = points_of(*STREET)
     claimed, honest = (laws_of_towns(minus_distance(2 * sensitivity), points, 3) for sensitivity in (1, 4))
-    ranks = laws_of_towns(NearestPlace(2, k=1, columns=(0, 4), rows=(0, 0), place=(0, 0)).law, points, 3)
+    ranks = laws_of_towns(NearestPlace(2, k=1, columns=(0, 4), rows=(0, 0), place=(0, 0)).outcomes, points, 3)
     for relation in (ADD_REMOVE, REPLACE):
         assert worst_loss(claimed, points, relation) > 1.9  # of 1
         assert 0.4 < worst_loss(honest, points, relation) <= 1
@@ -292,7 +292,7 @@ def only_where_people_are(people):
 
 def test_rings_must_count_by_their_points_and_be_open_to_nobody():
     points = points_of((0, 2), (0, 2))
-    assert worst_loss(laws_of_towns(SMALL.law, points, 3), points, ADD_REMOVE) <= 2
+    assert worst_loss(laws_of_towns(SMALL.outcomes, points, 3), points, ADD_REMOVE) <= 2
     assert worst_loss(laws_of_towns(rings_regardless_of_size, points, 3), points, ADD_REMOVE) > 2.1
     assert worst_loss(laws_of_towns(only_where_people_are, points, 2), points, ADD_REMOVE) == math.inf
 
