@@ -1,4 +1,4 @@
-"""Broken twins: mechanisms that lie in one way each, to prove that the contract can tell.
+"""Broken twins: mechanisms that lie in one way each, to prove that the contract convicts them.
 
 A twin has the class, the parameters and all statements of an honest mechanism, except for one method. `TWINS` says of
 each lie for which kinds of mechanisms it makes sense, and which checks must convict it. Where a single mechanism cannot

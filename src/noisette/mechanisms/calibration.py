@@ -18,7 +18,7 @@ __all__ = ["calibrate"]
 M = TypeVar("M", bound=Mechanism)
 
 GRID_BITS = 30
-_LARGE = 100  # an epsilon of one release from which on composition gains nothing to speak of
+_LARGE = 100  # from this epsilon of one release on, tight composition hardly gains anything
 
 
 def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1, times: int = 1, **options: Any) -> M:
@@ -42,10 +42,10 @@ def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1
 
 
 def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:
-    """The mechanism of which `times` releases keep the promise: the largest share, rounded down by at most 1e-4.
+    """The mechanism with the least noise for which `times` releases keep the promise, to a relative 1e-4.
 
-    Of a large epsilon each gets an even share. Tight composition would gain about 1 each, at most the hundredth part,
-    since the loss is nearly certain to be near its bound; and the lattice that tells it grows with epsilon.
+    A large epsilon is divided evenly: the loss is then nearly certain to be near its bound, so tight composition would
+    gain about 1 in each release, at most a hundredth, and its lattice would grow with epsilon.
     """
 
     def one(share: Promise) -> M:

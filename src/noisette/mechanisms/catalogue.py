@@ -1,4 +1,4 @@
-"""Find every mechanism: each class of this package of which its module lists `examples`.
+"""Find every mechanism: each class whose module lists `examples` of it.
 
 It loads every file of the package. Whoever needs one mechanism imports it by name.
 """

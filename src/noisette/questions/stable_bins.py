@@ -11,7 +11,7 @@ import math
 import pyarrow
 
 from noisette.exact.random import Random
-from noisette.mechanisms.stability.shifted_bins import Bin, ShiftedBins
+from noisette.mechanisms.stability.stability import Bin, ShiftedBins
 from noisette.query.expected import Expected
 from noisette.questions.records import OfRecords
 from noisette.questions.ruler import Ruler, Steps

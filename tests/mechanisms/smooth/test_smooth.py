@@ -17,9 +17,9 @@ from noisette.audit.divergence import hockey_stick, largest_loss, renyi
 from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
-from noisette.mechanisms.smooth.largest_sensitivity import Fall
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.smooth import Smooth
+from noisette.mechanisms.smooth.statistic import Fall
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 

@@ -12,8 +12,8 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest, near_logs, pieces, sensitivity_steps
 from noisette.mechanisms.smooth.order import Order
+from noisette.mechanisms.smooth.statistic import Fall, largest, near_logs, pieces, sensitivity_steps
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 

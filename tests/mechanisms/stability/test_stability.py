@@ -23,8 +23,7 @@ from noisette.mechanisms.stability import (
     stable_mode,
     stable_scale,
 )
-from noisette.mechanisms.stability.shifted_bins import ShiftedBins
-from noisette.mechanisms.stability.stability import check_distance
+from noisette.mechanisms.stability.stability import ShiftedBins, check_distance
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 

@@ -87,7 +87,10 @@ def bounded_loss(m: Subject, _: Effort) -> Finding:
     """
     losses = [_loss(promise, P, Q, (1.25, 1.5, 2, 3)) for *_, promise, P, Q in _promised(m)]
     compared = [(measured, stated * (1 + 1e-9)) for measured, stated in losses]
-    sentences = "No output tells neighbours further apart than stated.", "Some outputs tell neighbours apart too well."
+    sentences = (
+        "No output distinguishes neighbours better than stated.",
+        "Some outputs distinguish neighbours too well.",
+    )
     return found("loss", *_worst(compared), sentences)
 
 

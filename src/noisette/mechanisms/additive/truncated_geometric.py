@@ -1,4 +1,4 @@
-"""The truncated geometric mechanism: geometric noise, with whatever falls outside a public range put at its ends.
+"""The truncated geometric mechanism: geometric noise, clamped to a public range.
 
 P(0|x) = a^x/(1+a), P(n|x) = a^(n-x)/(1+a) at the ends, (1-a)/(1+a) a^|y-x| between, for the range 0 .. n.
 Clamping is post-processing of the geometric mechanism, so it is (d/scale)-DP as well, and no less.

@@ -1,4 +1,4 @@
-"""From where to where values lie, without bounds: one sweep upwards until enough are met, then until few are left.
+"""The range of values without public bounds: sweep upwards until enough values are met, then until few are left.
 
 The line is divided into cells 0 .. cells-1, such as those between powers of two. `low` is the first cell with
 

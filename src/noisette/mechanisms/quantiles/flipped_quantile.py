@@ -1,4 +1,4 @@
-"""One quantile by permute and flip, the deeper a cell lies around it the likelier.
+"""One quantile by permute and flip: a cell is likelier, the deeper it lies around the quantile.
 
 A cell with L values below it and R up to it has the score S = max(L + q b - T, T - R + (1 - q) b), T = q n, where b is
 1/(2g) or, if less, R - L. But for b this is its rank error, and where it holds the quantile minus how many ranks lie

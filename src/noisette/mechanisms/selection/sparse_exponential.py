@@ -1,4 +1,4 @@
-"""The exponential mechanism over huge domains in which almost all scores are 0, in time of the others.
+"""The exponential mechanism over a huge domain where almost all scores are 0; only the others take time.
 
 Candidate i of 0 .. N-1 is released with probability proportional to e^(q_i/scale), where q_i = 0 for all that are not
 listed: these are one candidate of weight N - m, m as many as are listed, and one of them is drawn evenly if it wins. It

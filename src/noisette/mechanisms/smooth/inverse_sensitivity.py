@@ -36,9 +36,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
-from noisette.mechanisms.smooth.largest_sensitivity import pieces
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.statistic import Statistic, people, related
+from noisette.mechanisms.smooth.statistic import Statistic, people, pieces, related
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure

@@ -42,10 +42,9 @@ from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, rounded_noise, tail
-from noisette.mechanisms.smooth.largest_sensitivity import sensitivity_steps
 from noisette.mechanisms.smooth.log_normal import log_normal_tail, rounded_log_normal, usual_sigma
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.statistic import Statistic, people, related
+from noisette.mechanisms.smooth.statistic import Statistic, people, related, sensitivity_steps
 from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure

@@ -1,4 +1,4 @@
-"""The number of triangles of a graph, of which an edge comes or goes."""
+"""The number of triangles of a graph; neighbouring graphs differ by one edge."""
 
 import math
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.mechanisms.additive.lattice import integer_answer
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest
-from noisette.mechanisms.smooth.statistic import Pairs, Whole
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
 from noisette.privacy import Neighbours
 
 __all__ = ["Graph", "TriangleCount"]

@@ -8,9 +8,8 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest
 from noisette.mechanisms.smooth.order import MOST, Ranked
-from noisette.mechanisms.smooth.statistic import Pairs, Whole
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
 from noisette.privacy import Neighbours
 
 __all__ = ["Trimmed", "TrimmedAverage"]

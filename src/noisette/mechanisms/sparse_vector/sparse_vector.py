@@ -16,7 +16,8 @@ together add up to d, as in a histogram. No smaller epsilon holds: the (None, ga
 The gap is free: q is about threshold + gap. `centre` is the whole number next to E N - E Z and makes it fair: it is
 public, and so it may as well be thought of as part of the thresholds.
 
-When: many queries, chosen on the way, of which few are above; where all are known in advance, `GumbelTop` misses fewer.
+When: many queries, chosen one after the other, and few of them are above; where all are known in
+advance, `GumbelTop` misses fewer.
 Textbook: Cormode, the sparse vector technique, one variant of which is not private at all; Bassi, Sparse.
 """
 

@@ -1,9 +1,9 @@
-"""Streams of queries against a threshold: the loop of the sparse vector mechanisms, and the object that lives with it.
+"""Streams of queries against a threshold: the loop of the sparse vector mechanisms, and the object that runs it.
 
 The threshold has noise Z, drawn once or anew after every positive; query i has noise N_i of its own. The query is above
 if its gap q_i + N_i - Z is at least 0. Thresholds are public: what is compared is query minus threshold.
 
-A stream that is to survive a crash keeps its state before it tells an answer, whatever the answer is: where that fails
+A stream that is to survive a crash keeps its state before it releases an answer, whatever the answer is: where that fails
 nothing is released, and the failure says nothing about the data. What a ledger has to do for that:
 
 1. Charge the guarantee of the mechanism, in full and once, before `begin`; nothing is given back.

@@ -1,4 +1,4 @@
-"""What mechanisms share that tell which queries are above a threshold: their releases, their error, their law.
+"""Shared by mechanisms that report which queries are above a threshold: releases, errors and laws.
 
 Vocabulary: `released` the reports on the queries so far · `z` values of the threshold's noise Z.
 """

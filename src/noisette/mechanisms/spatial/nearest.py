@@ -1,4 +1,4 @@
-"""Who is nearest to this place? How far about k people are, and where such a person might be; nobody is named.
+"""Who is nearest to a place? Release how far about k people are, or where such a person might be; nobody is named.
 
 People are points of a public grid, and a place is one of its points. An outcome is a distance, or a point of the grid
 with its distance. L people are nearer to the place than that, R are as near or nearer, so it spans the ranks L .. R.

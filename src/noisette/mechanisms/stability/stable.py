@@ -1,4 +1,4 @@
-"""Release a value exactly where it is stable: where no few changes of the table would alter it.
+"""Release a value exactly where it is stable: where a few changes of the table would not alter it.
 
 Given f(x) and its distance to instability d(x), the largest d such that no d changes of x alter f, f(x) is released
 with probability p_(d+1), and None otherwise, where p_0 = 0 and

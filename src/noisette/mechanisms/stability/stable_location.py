@@ -1,4 +1,4 @@
-"""A bin that holds the median, exactly, if the median is well inside it: where values may lie anywhere.
+"""A bin that contains the median, released exactly if the median is well inside it; values need no bounds.
 
 Bins of a public width cover all whole numbers in two partitions, half a width apart, and the median's bins are released
 if they are stable: two tests of (epsilon, delta) each, (2 epsilon, 1 - (1 - delta)^2)-DP together. All of delta is
@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from noisette.exact.number import Number, whole
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.stability.shifted_bins import Bin, ShiftedBins
-from noisette.mechanisms.stability.stability import ADD_REMOVE
+from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
 
 __all__ = ["StableLocation"]

@@ -1,4 +1,4 @@
-"""A range for the interquartile range, exactly, if it is stable: where nobody knows how widely values are spread.
+"""A range for the interquartile range, released exactly if it is stable; values need no bounds.
 
 With s = floor(n/4) + 1, the interquartile range is the s-th largest value minus the s-th smallest. The powers of a
 `base` part all scales into bins, and so do the powers that lie half a step in between. The bins that hold it are
@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.stability.shifted_bins import Bin, ShiftedBins
-from noisette.mechanisms.stability.stability import ADD_REMOVE
+from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
 
 __all__ = ["StableScale"]
