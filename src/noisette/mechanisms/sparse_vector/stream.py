@@ -3,8 +3,8 @@
 The threshold has noise Z, drawn once or anew after every positive; query i has noise N_i of its own. The query is above
 if its gap q_i + N_i - Z is at least 0. Thresholds are public: what is compared is query minus threshold.
 
-A stream that is to survive a crash keeps its state before it releases an answer, whatever the answer is: where that fails
-nothing is released, and the failure says nothing about the data. What a ledger has to do for that:
+A stream that is to survive a crash keeps its state before it releases an answer, whatever the answer is: where that
+fails nothing is released, and the failure says nothing about the data. What a ledger has to do for that:
 
 1. Charge the guarantee of the mechanism, in full and once, before `begin`; nothing is given back.
 2. `keep(state)`: store it durably, where no analyst reads it, and raise if that (stream, asked) is there already.

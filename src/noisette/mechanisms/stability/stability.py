@@ -280,8 +280,8 @@ def _apart(a: Any, b: Any, bound: Fraction) -> bool:
     return abs(Fraction(real_answer(a).item()) - Fraction(real_answer(b).item())) > bound
 
 
-# Statistics that are released by the bin, in two partitions: one is shifted by half a bin, so that a statistic next to an
-# edge of one lies inside a bin of the other. Each bin is tested for itself by how many changes it takes until the
+# Statistics that are released by the bin, in two partitions: one is shifted by half a bin, so that a statistic next to
+# an edge of one lies inside a bin of the other. Each bin is tested for itself by how many changes it takes until the
 # statistic leaves it, and released or not: two tests, whose costs add up.   [Dwork-Lei 2009]
 
 
