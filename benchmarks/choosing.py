@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import NUMPY, OURS, Bench, Check, Job, Section, Table, duration
-from noisette.mechanisms import Exponential, NoisyMax, NoisyMaxGap, PermuteAndFlip, SparseExponential, Top
+from noisette.mechanisms import Exponential, GumbelTop, NoisyMax, NoisyMaxGap, PermuteAndFlip, SparseExponential
 
 AT_MOST = 3.0
 SCALE = 10
@@ -22,7 +22,7 @@ def run(bench: Bench) -> Section:
         "exponential with a measure": (Exponential(SCALE, candidates=size, measure=(1 + scores % 7).tolist()), scores),
         "noisy max": (NoisyMax(SCALE, candidates=size), scores),
         "noisy max with its gap": (NoisyMaxGap(SCALE, candidates=size), scores),
-        "the top 10": (Top(SCALE, candidates=size, k=10), scores),
+        "the top 10": (GumbelTop(SCALE, candidates=size, k=10), scores),
         "exponential, 2^64 candidates": (SparseExponential(SCALE, candidates=2**64), listed),
     }
     rows, checks = [], []

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from noisette import accuracy
-from noisette.accuracy.noise import Coordinate
+from noisette.accuracy.error import Coordinate
 from noisette.errors import InputError
 from noisette.laws import DiscreteLaplace, NormBall
 from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, RandomizedResponse, Staircase, TruncatedGeometric

@@ -5,8 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from noisette.accuracy import people_bound, people_for, people_table
-from noisette.accuracy.methods import METHODS, closed_form
-from noisette.accuracy.people import _target
+from noisette.accuracy.people import METHODS, _target, closed_form
 from noisette.errors import InputError
 from noisette.mechanisms import Geometric, RandomizedResponse
 from noisette.privacy import Neighbours, sensitivity

@@ -11,8 +11,7 @@ from tests.errata.optimal import log_delta
 
 import noisette as nz
 from noisette.accuracy import people_bound
-from noisette.accuracy.methods import closed_form
-from noisette.accuracy.people import _target
+from noisette.accuracy.people import _target, closed_form
 from noisette.audit.divergence import largest_loss, laws_of
 from noisette.laws import DiscreteLaplace
 from noisette.privacy.convert import gaussian_delta

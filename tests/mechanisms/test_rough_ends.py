@@ -9,6 +9,7 @@ import pytest
 import noisette as nz
 from noisette.errors import InputError
 from noisette.mechanisms import FlippedQuantile, Keep, Quantile, Quantiles
+from noisette.mechanisms.contract import Output
 
 QS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(9, 10), Fraction(1)]
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
@@ -20,8 +21,8 @@ def check(m, cells, moved):
         assert len(x) == len(y) == cells
         assert min(*x, *y) >= 0
         assert np.abs(np.subtract(x, y)).sum() == moved * d
-        if hasattr(m, "law"):
-            P, Q = m.law(x), m.law(y)
+        if m.kind is Output.OUTCOME:
+            P, Q = m.outcomes(x), m.outcomes(y)
             P, Q = ({k: law.get(k, 0.0) for k in {*P, *Q}} for law in (P, Q))
         else:
             P, Q = (dict(enumerate(m.pmf(range(cells), table))) for table in (x, y))

@@ -127,7 +127,7 @@ def test_quantiles_together_are_off_by_no_more_than_stated(at, level):
     one = RanksTogether(low, high)
     for counts in tables(4, 6):
         for j, q in enumerate(low.at):
-            t, laws = one.rank_error(level, q), [marginal(m.law(counts), j) for m in (low, high)]
+            t, laws = one.rank_error(level, q), [marginal(m.outcomes(counts), j) for m in (low, high)]
             if counts.max() <= t:
                 assert off_by_more(counts, q, laws, t) <= 1 - level
 
@@ -147,7 +147,7 @@ def marginal(law, j):
 
 
 def law_of(end, counts):
-    return end.pmf(range(4), counts) if isinstance(end, Quantile) else [end.law(counts)[cell] for cell in range(4)]
+    return end.pmf(range(4), counts) if isinstance(end, Quantile) else [end.outcomes(counts)[cell] for cell in range(4)]
 
 
 def off_by_more(counts, q, laws, t):

@@ -87,7 +87,7 @@ def mixed(*tables):
 def test_what_is_told_is_the_best_of_a_geometric_number_of_runs(curator, runs):
     tables = (500, 300, 200), (900, 50, 50)
     made = offer(curator, nz.Best([Coin(i, table) for i, table in enumerate(tables)], by="score", runs=runs))
-    law = BestOf(runs, each=1).law(mixed(*tables))
+    law = BestOf(runs, each=1).outcomes(mixed(*tables))
     drawn = [made.draw(None, None, None).to_pylist()[0] for _ in range(600)]
     told = [
         (one["best"], made.answers(pyarrow.table({k: [v] for k, v in one.items()}))[0][1].values[0].as_py())
@@ -96,7 +96,7 @@ def test_what_is_told_is_the_best_of_a_geometric_number_of_runs(curator, runs):
     outcomes = list(law)
     assert p_value([told.count(y[1]) for y in outcomes], [law[y] for y in outcomes]) > ALPHA
     if runs != 1:
-        single = BestOf(1, each=1).law(mixed(*tables))
+        single = BestOf(1, each=1).outcomes(mixed(*tables))
         assert p_value([told.count(y[1]) for y in outcomes], [single[y] for y in outcomes]) < ALPHA
 
 
@@ -107,7 +107,7 @@ def test_candidates_that_keep_the_price_of_a_run_keep_that_of_the_whole(curator)
         {(score, (which, score)): p / 2 for (score, _), p in law.items() for which in range(2)}
         for law in made.mechanism.pairs()[0][:2]
     ]
-    P, Q = (np.array(list(made.mechanism.law(law).values())) for law in laws)
+    P, Q = (np.array(list(made.mechanism.outcomes(law).values())) for law in laws)
     assert 0.99 < largest_loss(P, Q) <= 1 + 1e-9
     P, Q = (np.array([best_of(made.always, law, y) for y in laws[0]]) for law in laws)
     assert largest_loss(P, Q) > 3

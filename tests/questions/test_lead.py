@@ -48,7 +48,7 @@ def test_it_costs_what_the_choice_alone_does_and_chooses_alike(curator, spend, n
     assert told.mechanism.scale == flipping.scale
     scores = [5, 3, 4]
     index = np.zeros(3)
-    for (winner, _), chance in replaced(told.mechanism).law(scores).items():
+    for (winner, _), chance in replaced(told.mechanism).outcomes(scores).items():
         index[winner] += chance
     assert index == pytest.approx(replaced(flipping).pmf(range(3), scores), rel=1e-9)
     assert told.text != alone.text

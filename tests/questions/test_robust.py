@@ -104,7 +104,7 @@ class World:
 
 def law(offer, seen):
     """The law of both bins, or of a number; without records there are no bins."""
-    return {(None, None): 1.0} if seen is None else dict(offer.mechanism.law(seen))
+    return {(None, None): 1.0} if seen is None else dict(offer.mechanism.outcomes(seen))
 
 
 def with_sizes(bar, laws, sizes):
@@ -191,7 +191,7 @@ def test_distances_may_stop_early(bounded, monkeypatch):
     monkeypatch.setattr(order_statistic, "_FURTHEST", 2)
     offer = bounded.offer(nz.OrderStatistic("x"), 1, ADD_REMOVE, nz.Pure(2))
     assert bounded.worst(offer, BOUNDED[ADD_REMOVE]) <= 1e-12
-    found = offer.mechanism.law([0, 0, 5, 6, 7, 400, 400])
+    found = offer.mechanism.outcomes([0, 0, 5, 6, 7, 400, 400])
     assert len({round(p, 12) for p in found.values()}) == 3  # no change, one, and two or more
 
 
@@ -324,14 +324,14 @@ def both_stages(offer, seen):
     if seen is None:
         return {((None, None), None): 1.0}
     found = Counter()
-    for bins, p in offer.scale.law(seen).items():
+    for bins, p in offer.scale.outcomes(seen).items():
         told = [one for one in bins if one is not None]
         if not told:
             found[bins, None] += p
             continue
         width = max(2, min(high for _, high in told))
         place = nz.mechanisms.StableLocation(offer.mechanism.epsilon, offer.mechanism.delta, width=width)
-        for where, share in place.law(seen).items():
+        for where, share in place.outcomes(seen).items():
             found[bins, where] += p * share
     return found
 

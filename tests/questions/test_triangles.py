@@ -59,7 +59,7 @@ class Graphs:
         eps = float(offer.guarantee.epsilon)
         gaps = [0.0]
         for pair in pairs:
-            one, other = (offer.mechanism.law(self.edges(offer, people)) for people in pair)
+            one, other = (offer.mechanism.outcomes(self.edges(offer, people)) for people in pair)
             for p, q in ((one, other), (other, one)):
                 gaps.append(sum(max(0.0, p[y] - math.exp(eps) * q[y]) for y in p))
         return max(gaps)
@@ -116,7 +116,7 @@ def test_one_edge_more_of_each_person_shows():
             request = replace(offer.prepared.request, limits=limits)
             kept = replace(offer, prepared=replace(offer.prepared, request=request))
             wide = replace(offer.mechanism, span=(-500, 2500))
-            laws.append(wide.law(kept._edges(curator._source, curator.schema, SECRET)))
+            laws.append(wide.outcomes(kept._edges(curator._source, curator.schema, SECRET)))
         return max(sum(max(0.0, p[y] - math.exp(3) * q[y]) for y in p) for p, q in itertools.permutations(laws))
 
     assert excess(Limits(rows=1)) <= 1e-12

@@ -118,7 +118,9 @@ def test_a_stable_mode_of_subsamples_attains_its_delta(labels, blocks, relation)
     for each in (EACH, 1):  # the second one does not know that a unit has two votes
         made = stable(labels, None, Terms(blocks, each, promise, relation, 0.95))
         assert made.guarantee <= nz.Approx(1, "1/20", neighbours=relation)
-        worths[each] = worst(lambda given, m=made.mechanism: m.law(counts_of(given, labels)), relation, blocks, excess)
+        worths[each] = worst(
+            lambda given, m=made.mechanism: m.outcomes(counts_of(given, labels)), relation, blocks, excess
+        )
     assert 0.0499 < worths[EACH] <= 0.05 + 1e-9
     assert worths[1] > 0.05 * 1.5
 

@@ -1,33 +1,111 @@
 """Which mechanism errs least on a workload, at one guarantee."""
 
+import inspect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
 from typing import Any, Literal, TypeAlias
 
-from noisette.accuracy.candidates import KINDS, Task
 from noisette.accuracy.error import error_law, largest_error
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
-from noisette.mechanisms import Mechanism
+from noisette.laws import DiscreteLaplace, DiscreteStaircase, NormBall
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.catalogue import mechanisms
+from noisette.mechanisms.contract import Output, Probabilities
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure, Spend, as_promise, sensitivity
 from noisette.privacy.columns import Matrix
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.text import as_html, as_text
 
-__all__ = ["Comparison", "Row", "compare"]
+__all__ = ["Compared", "Comparison", "Setting", "candidates", "compare", "same_law"]
 
 
 Column: TypeAlias = Literal["largest", "half_width", "sd"]
 COLUMNS: dict[str, str] = {"sd": "sd", "half_width": "one answer ±", "largest": "all answers ±"}
 
 
+# The candidates: every mechanism for numbers, and every one for vectors in each norm; one that does not apply says why
+
+
+_NORMS = {1: "l1", 2: "l2", math.inf: "l∞"}
+
+
 @dataclass(frozen=True)
-class Row:
+class Setting:
+    """What is to be released: a workload's sensitivity, its number of answers, the grid, the level of the errors."""
+
+    workload: Sensitivity
+    answers: int
+    grid: Fraction | None
+    level: float
+
+
+@cache
+def candidates() -> dict[str, Callable[[Setting, Promise], Any]]:
+    """Return by name what makes a mechanism for a task and a promise.
+
+    >>> list(candidates())
+    ['Gaussian', 'Geometric', 'Laplace', 'Staircase', 'KNorm l1', 'KNorm l2', 'KNorm l∞']
+    """
+    found = mechanisms().values()
+    numbers = {kind.__name__: partial(_numbers, kind) for kind in found if kind.kind is Output.NUMBERS}
+    vectors = {
+        f"{kind.__name__} {name}": partial(_vector, kind, norm)
+        for kind in found
+        if kind.kind is Output.VECTOR
+        for norm, name in _NORMS.items()
+    }
+    return {**numbers, **vectors}
+
+
+def _numbers(kind: Any, task: Setting, promise: Promise) -> Any:
+    if "grid" in inspect.signature(kind.calibrated).parameters:
+        return calibrate(kind, promise, sensitivity=task.workload, grid=task.grid)
+    if task.grid != 1:
+        raise InputError("For whole numbers only: pass grid=1 if the answers are.")
+    return calibrate(kind, promise, sensitivity=task.workload)
+
+
+def _vector(kind: Any, norm: float, task: Setting, promise: Promise) -> Any:
+    return calibrate(kind, promise, sensitivity=task.workload, norm=norm, dimension=task.answers, grid=task.grid)
+
+
+def same_law(a: Any, b: Any) -> bool:
+    """Tell whether the noise of two mechanisms has the same law, up to the fineness of their lattices.
+
+    >>> from noisette.mechanisms import Geometric, KNorm, Laplace
+    >>> same_law(Laplace(2), KNorm(1, 2, dimension=5)), same_law(Geometric(2), Laplace(2))
+    (True, False)
+    """
+    return _shape(a) == _shape(b)
+
+
+def _shape(m: Any) -> tuple[Any, ...]:
+    step = m.step if m.kind is Output.VECTOR else m.grid
+    match m.law:
+        case DiscreteLaplace(scale=scale):
+            return _laplace(scale * step, m.grid)
+        case NormBall(norm=norm, scale=scale, dimension=dimension) if norm == 1 or dimension == 1:
+            return _laplace(scale * step, m.grid)
+        case DiscreteStaircase(epsilon=epsilon, width=1):
+            return _laplace(step / epsilon, m.grid)
+        case law:
+            return type(m), law, step
+
+
+def _laplace(scale: Fraction, grid: Fraction) -> tuple[Any, ...]:
+    return DiscreteLaplace, float(f"{float(scale):.6g}"), grid == 1
+
+
+@dataclass(frozen=True)
+class Compared:
     """One calibrated mechanism and its errors: of one answer (sd, half-width) and the largest of all."""
 
     name: str
-    mechanism: Mechanism
+    mechanism: Probabilities
     sd: float
     half_width: float
     largest: float
@@ -40,14 +118,14 @@ class Comparison:
     Print it, show it in a notebook, or draw it against epsilon with `noisette.charts.error(comparison)`.
     """
 
-    task: Task
+    task: Setting
     guarantee: Promise
     by: Column
-    rows: tuple[Row, ...]
+    rows: tuple[Compared, ...]
     refused: tuple[tuple[str, str], ...]
 
     @property
-    def best(self) -> Row:
+    def best(self) -> Compared:
         """The row with the least error."""
         return self.rows[0]
 
@@ -67,7 +145,7 @@ class Comparison:
 
     def _error(self, name: str, promise: Promise) -> float:
         try:
-            return _measure(KINDS[name](self.task, promise), self.task, self.by)
+            return _measure(candidates()[name](self.task, promise), self.task, self.by)
         except InputError:
             return math.nan
 
@@ -119,10 +197,15 @@ def compare(
     task = _task(workload, promise, answers, grid, level)
     if by not in COLUMNS:
         raise InputError(f"by must be one of {', '.join(COLUMNS)}.")
-    rows, refused = [], []
-    for name, make in KINDS.items():
+    rows: list[Compared] = []
+    refused: list[tuple[str, str]] = []
+    for name, make in candidates().items():
         try:
-            rows.append(_row(name, make(task, promise), task))
+            made = make(task, promise)
+            twin = next((row.name for row in rows if same_law(row.mechanism, made)), None)
+            if twin:
+                raise InputError(f"The same law as {twin}.")
+            rows.append(_row(name, made, task))
         except InputError as reason:
             refused.append((name, str(reason)))
     if not rows:
@@ -130,7 +213,7 @@ def compare(
     return Comparison(task, promise, by, tuple(sorted(rows, key=lambda row: float(getattr(row, by)))), tuple(refused))
 
 
-def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | None, level: float) -> Task:
+def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | None, level: float) -> Setting:
     if isinstance(workload, Sensitivity):
         if answers is None:
             raise InputError("A sensitivity does not say how many answers there are: pass answers=….")
@@ -143,14 +226,14 @@ def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | N
     if moves.l0 > number:
         moves = Sensitivity(moves.l1, moves.l2_squared, moves.linf, number, neighbours=moves.neighbours)
     level_of(level)
-    return Task(moves, number, None if grid is None else positive(grid, "grid"), level)
+    return Setting(moves, number, None if grid is None else positive(grid, "grid"), level)
 
 
-def _row(name: str, m: Mechanism, task: Task) -> Row:
-    return Row(name, m, *(_measure(m, task, column) for column in COLUMNS))
+def _row(name: str, m: Probabilities, task: Setting) -> Compared:
+    return Compared(name, m, *(_measure(m, task, column) for column in COLUMNS))
 
 
-def _measure(m: Mechanism, task: Task, column: str) -> float:
+def _measure(m: Probabilities, task: Setting, column: str) -> float:
     match column:
         case "sd":
             return math.sqrt(m.variance())

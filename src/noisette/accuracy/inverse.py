@@ -12,8 +12,9 @@ from typing import Any
 from noisette.accuracy.error import chance_above
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive
-from noisette.mechanisms import Gaussian, KNorm, Mechanism, calibrate
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms import Gaussian
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
 __all__ = ["epsilon_for", "rho_for"]
@@ -44,10 +45,10 @@ def epsilon_for(
     (0.284348513, 0.816180576)
     """
     holds = _promise(mechanism, error, level, sensitivity, answers, options, lambda e: _guarantee(e, delta))
-    if mechanism is not Gaussian or delta is None:
+    if not mechanism.own_curve or delta is None:
         return _smallest(holds, "epsilon")
-    rho = rho_for(error=error, level=level, sensitivity=sensitivity, answers=answers, **options)
-    near = calibrate(Gaussian, ZCDP(rho), sensitivity=sensitivity, **options).epsilon_at(delta, sensitivity)
+    rho = _smallest(_promise(mechanism, error, level, sensitivity, answers, options, ZCDP), "rho")  # quick to find
+    near = calibrate(mechanism, ZCDP(rho), sensitivity=sensitivity, **options).epsilon_at(delta, sensitivity)
     return _smallest(holds, "epsilon", guess=min(max(near, _LEAST), _MOST), factor=1 + 1e-8)
 
 
@@ -80,7 +81,7 @@ def _promise(
     """The condition that a budget is enough; it also refuses what no budget can reach."""
     target = float(positive(error, "error"))
     level_of(level)
-    if mechanism is KNorm:
+    if mechanism.kind is Output.VECTOR:
         options = {"dimension": answers, **options}
     grid = options.get("grid")
     if grid is not None and (step := positive(grid, "grid")) != 1 and target < step / 2:

@@ -36,7 +36,7 @@ def laws(m: NearestPlace, people: Any) -> tuple[Floats, Floats]:
     diameter of the grid.
     """
     x, y = _grid(m)
-    ours = np.array(list(m.law(people).values())).reshape(x.shape)
+    ours = np.array(list(m.outcomes(people).values())).reshape(x.shape)
     diameter = math.isqrt((m.columns[1] - m.columns[0]) ** 2 + (m.rows[1] - m.rows[0]) ** 2)
     other = Exponential.calibrated(m.guarantee(1), diameter, candidates=x.size)
     kth = _kth(m, np.asarray(people))

@@ -10,48 +10,14 @@ from functools import reduce
 from operator import add
 from typing import Any, Protocol
 
-from noisette import mechanisms
 from noisette.answers.record import read
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.mechanisms import Keep, Threshold
+from noisette.mechanisms.contract import Output
+from noisette.mechanisms.record import from_record
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = ["check"]
-
-_MECHANISMS = {
-    *("BestOf", "Exponential", "Extent", "FlippedQuantile", "Gaussian", "Geometric", "InverseSensitivity", "JointTop"),
-    *("Keep", "NearestPlace", "NearestRadius", "NoisyMaxGap", "PermuteAndFlip", "Quantile", "Quantiles", "Smooth"),
-    *("SparseVector", "StableLocation", "StableMode", "StableScale", "Threshold", "Top"),
-}
-_STATISTICS = {"Order", "Triangles", "TrimmedMean"}
-
-
-_WHOLE = {
-    "beyond",
-    "candidates",
-    "cells",
-    "columns",
-    "eta",
-    "groups",
-    "high",
-    "k",
-    "low",
-    "nodes",
-    "parts",
-    "place",
-    "positives",
-    "prior",
-    "radii",
-    "rows",
-    "span",
-    "threshold",
-    "ties",
-    "trim",
-    "width",
-    "within",
-}
-_WORDS = {"None": None, "True": True, "False": False}
 
 
 class Chain(Protocol):
@@ -92,9 +58,8 @@ def _total(found: Mapping[str, Any]) -> Guarantee:
 
 def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """The guarantee of one mechanism."""
-    kind = _known(part["mechanism"], _MECHANISMS)
-    mechanism = _built(kind, part["parameters"])
-    if kind in (Keep, Threshold):
+    mechanism = from_record(part)
+    if mechanism.kind is Output.GROUPS:
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
     for parts in part.get("candidates", {}).values():
         _check_candidate(parts, mechanism.each, neighbours)
@@ -109,32 +74,6 @@ def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None
     """What a run of `BestOf` costs is what its guarantee rests on."""
     if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
         raise PrivacyError("A candidate of the record costs more than a run may: do not rely on it.")
-
-
-def _known(name: str, names: set[str]) -> Any:
-    """A mechanism, or a statistic, by its name; most are loaded only here."""
-    if name not in names:
-        raise InputError(f"No mechanism here is called {name}: check the record with a newer version.")
-    return getattr(mechanisms, name)
-
-
-def _built(kind: Any, parameters: Mapping[str, Any]) -> Any:
-    """The mechanism itself: a record says all of its parameters, as texts."""
-    return kind(**{name: _parameter(name, said) for name, said in parameters.items()})
-
-
-def _parameter(name: str, text: Any) -> Any:
-    if isinstance(text, dict):
-        return _built(_known(text["name"], _STATISTICS), {key: value for key, value in text.items() if key != "name"})
-    if isinstance(text, list):
-        return tuple(_parameter(name, part) for part in text)
-    if text in _WORDS:
-        return _WORDS[text]
-    if name == "neighbours":
-        return Neighbours(text)
-    if name == "noise":
-        return text
-    return int(text) if name in _WHOLE else Fraction(text)
 
 
 def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) -> bool:

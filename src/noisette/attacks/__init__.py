@@ -13,9 +13,8 @@ from noisette.attacks.averaging import Averaging, Forecast, averaging, averaging
 from noisette.attacks.ceilings import guessing_ceiling, tracing_ceiling, tracing_mu
 from noisette.attacks.demo import averaging_demo, differencing_demo, reconstruction_demo, tracing_demo
 from noisette.attacks.differencing import Differencing, differencing
-from noisette.attacks.fakes import Population, bits, population
+from noisette.attacks.fakes import SMOKERS, Population, bits, population
 from noisette.attacks.reconstruct import Reconstruction, expected_recovery, reconstruct
-from noisette.attacks.smokers import SMOKERS
 from noisette.attacks.trace import Tracing, trace
 from noisette.errors import BudgetError
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from noisette.attacks.answerer import Answerer, Ask, exact, spent_by
 from noisette.errors import BudgetError, InputError
 from noisette.exact.number import Number, fraction, whole
-from noisette.mechanisms import Mechanism
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Probabilities
 from noisette.privacy import Guarantee
 from noisette.text import aligned
 
@@ -75,16 +74,16 @@ def averaging(truth: float, ask: Ask, times: int) -> Averaging:
 def _sd(ask: Ask, answers: int) -> float | None:
     """The sd of a mean of answers, where it is known who made them."""
     mechanism = ask.mechanism if isinstance(ask, Answerer) else ask
-    if not answers or (mechanism is not exact and not isinstance(mechanism, Mechanism)):
+    if not answers or (mechanism is not exact and not isinstance(mechanism, Probabilities)):
         return None
-    return math.sqrt(mechanism.variance() / answers) if isinstance(mechanism, Mechanism) else 0.0
+    return math.sqrt(mechanism.variance() / answers) if isinstance(mechanism, Probabilities) else 0.0
 
 
 @dataclass(frozen=True)
 class Forecast:
     """Rows (answers, sd of their mean, epsilon by adding up, least epsilon at delta), all known before asking."""
 
-    mechanism: Mechanism
+    mechanism: Probabilities
     delta: float
     rows: tuple[tuple[int, float, float, float], ...]
 
@@ -95,7 +94,7 @@ class Forecast:
 
 
 def averaging_forecast(
-    mechanism: Mechanism,
+    mechanism: Probabilities,
     times: Sequence[int] = (1, 10, 100, 1000),
     *,
     sensitivity: Distance = 1,
@@ -118,6 +117,6 @@ def averaging_forecast(
     return Forecast(mechanism, float(fraction(delta, "delta")), tuple(rows))
 
 
-def _row(mechanism: Mechanism, price: Guarantee, t: int, delta: Number) -> tuple[int, float, float, float]:
+def _row(mechanism: Probabilities, price: Guarantee, t: int, delta: Number) -> tuple[int, float, float, float]:
     together = price * t
     return t, math.sqrt(mechanism.variance() / t), together.epsilon_at(), together.epsilon_at(delta)

@@ -12,9 +12,8 @@ from noisette.attacks.answerer import Answerer, exact
 from noisette.attacks.averaging import averaging, averaging_forecast
 from noisette.attacks.ceilings import guessing_ceiling, tracing_ceiling, tracing_mu
 from noisette.attacks.differencing import Differencing, differencing
-from noisette.attacks.fakes import bits, population
+from noisette.attacks.fakes import SMOKERS, bits, population
 from noisette.attacks.reconstruct import expected_recovery, reconstruct
-from noisette.attacks.smokers import SMOKERS
 from noisette.attacks.trace import trace
 from noisette.mechanisms import Gaussian, Geometric, Laplace, calibrate
 from noisette.privacy import ZCDP, Neighbours, sensitivity
@@ -58,8 +57,8 @@ With half the budget: {refused}"""
 
 
 def _told(attack: Differencing) -> str:
-    told = [("everyone", *(attack.everyone or (0, 0))), ("all but Bob", *(attack.others or (0, 0)))]
-    parts = [(who, n, total / max(n, 1)) for who, n, total in told]
+    answers = [("everyone", *(attack.everyone or (0, 0))), ("all but Bob", *(attack.others or (0, 0)))]
+    parts = [(who, n, total / max(n, 1)) for who, n, total in answers]
     return "\n".join(f"  {who:<12} {n:g} participants, {mean:.4f} a day on average" for who, n, mean in parts)
 
 
@@ -139,4 +138,4 @@ Tracing: the means of 20,000 attributes of 100 people are released. Who of 1,100
 {aligned(["noise sd", "members found", "others accused", "no attack at 1 % finds more than"], rows)}
 
 The last line keeps {budget}, which is epsilon {budget.epsilon_at("1e-6"):.2f} at delta 1e-6. Its noise is larger
-than the means themselves: so many means of so few people cannot be both private and useful."""
+than the means themselves: this many means of this few people cannot be both private and useful."""

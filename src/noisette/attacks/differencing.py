@@ -22,7 +22,7 @@ Answers = tuple[float, float]
 
 @dataclass(frozen=True)
 class Differencing:
-    """What the attacker was told, as (participants, cigarettes in all), and what follows for the person."""
+    """What the attacker learned, as (participants, cigarettes in all), and what follows for the person."""
 
     person: str
     truth: int

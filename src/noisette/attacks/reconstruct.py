@@ -1,6 +1,6 @@
 """Linear reconstruction: enough counts, accurate enough, are the table itself.
 
-n people have a secret bit each. An attacker who is told how many of a random half have it, for 4n random halves, with
+n people have a secret bit each. An attacker who learns how many of a random half have it, for 4n random halves, with
 errors well below sqrt(n), solves for all bits. So answers to many questions need noise of order sqrt(n) at least.
 [Dinur-Nissim 2003; the linear program: Dwork-McSherry-Talwar 2007]
 

@@ -1,4 +1,4 @@
-"""Tracing: who is in a table of which only averages were released?
+"""Tracing: who is in a table from which only averages were released?
 
 A member x pulled each mean m a little towards itself and away from the population's p, so that <x - p, m - p> is
 about sum p(1 - p)/n for members and 0 for others. Over many attributes d >> n the difference stands out.

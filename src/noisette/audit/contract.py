@@ -1,42 +1,66 @@
-"""The contract of a mechanism, as a list of named checks.
+"""The contract of a mechanism, as one table of named checks; each says for which kinds it applies.
 
-Each check is a function (mechanism, effort) -> Finding. Whoever adds a check adds a broken twin that it convicts.
+Whoever adds a check adds a broken twin that it convicts (`audit/twins.py`).
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from noisette.audit.checks import accuracy, attacks, manners, privacy, sampling
+from noisette.audit.checks import accuracy, attacks, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
-from noisette.audit.procedures import PROCEDURES
-from noisette.audit.subject import Subject, is_procedure
+from noisette.audit.subject import ENUMERATED, Subject
+from noisette.mechanisms.contract import Output
 
 __all__ = ["CHECKS", "Check", "checks_of", "examined"]
 
-Check = Callable[[Subject, Effort], Finding]
+_OUTCOME = frozenset({Output.OUTCOME})
 
-CHECKS: Final[dict[str, Check]] = {
-    "sums to one": privacy.sums_to_one,
-    "private": privacy.private,
-    "loss": privacy.bounded_loss,
-    "tight": privacy.tight,
-    "delta curve": privacy.delta_curve,
-    "arrays": sampling.arrays,
-    "one by one": sampling.one_by_one,
-    "independent": sampling.independent,
-    "variance": accuracy.variance,
-    "interval": accuracy.interval,
-    "relations": manners.relations,
-    "refusals": manners.refusals,
-    "lattice": manners.lattice,
-    "black box": attacks.black_box,
-    "floating point": attacks.floating_point,
-}
+
+@dataclass(frozen=True)
+class Check:
+    """A question to mechanisms of some kinds; no two checks of one kind have the same name."""
+
+    name: str
+    kinds: frozenset[Output]
+    look: Callable[[Subject, Effort], Finding]
+
+    def __call__(self, mechanism: Subject, effort: Effort) -> Finding:
+        """Return what was found."""
+        return self.look(mechanism, effort)
+
+
+CHECKS: Final[tuple[Check, ...]] = (
+    Check("sums to one", ENUMERATED, privacy.sums_to_one),
+    Check("private", ENUMERATED, privacy.private),
+    Check("loss", ENUMERATED, privacy.bounded_loss),
+    Check("tight", ENUMERATED, privacy.tight),
+    Check("delta curve", ENUMERATED, privacy.delta_curve),
+    Check("arrays", ENUMERATED - {Output.VECTOR}, sampling.arrays),
+    Check("one by one", ENUMERATED, sampling.one_by_one),
+    Check("independent", ENUMERATED, sampling.independent),
+    Check("variance", ENUMERATED, accuracy.variance),
+    Check("interval", ENUMERATED, accuracy.interval),
+    Check("relations", ENUMERATED, interface.relations),
+    Check("refusals", ENUMERATED, interface.refusals),
+    Check("lattice", ENUMERATED, interface.lattice),
+    Check("black box", ENUMERATED, attacks.black_box),
+    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), attacks.floating_point),
+    Check("sums to one", _OUTCOME, outcomes.sums_to_one),
+    Check("private", _OUTCOME, outcomes.private),
+    Check("tight", _OUTCOME, outcomes.tight),
+    Check("one by one", _OUTCOME, outcomes.one_by_one),
+    Check("independent", _OUTCOME, outcomes.independent),
+    Check("interval", _OUTCOME, outcomes.interval),
+    Check("relations", _OUTCOME, outcomes.relations),
+    Check("refusals", _OUTCOME, outcomes.refusals),
+    Check("black box", _OUTCOME, outcomes.black_box),
+)
 
 
 def checks_of(mechanism: Subject) -> dict[str, Check]:
-    """The checks that a mechanism is held to, by whether it releases numbers."""
-    return PROCEDURES if is_procedure(mechanism) else CHECKS
+    """Return the checks that apply to a mechanism's kind, by name."""
+    return {check.name: check for check in CHECKS if mechanism.kind in check.kinds}
 
 
 def examined(mechanism: Subject, effort: Effort = THOROUGH) -> list[Finding]:

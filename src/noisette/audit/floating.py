@@ -1,4 +1,4 @@
-"""Attacks on floating-point noise: the last bits of x + noise tell x.   [Mironov 2012]
+"""Attacks on floating-point noise: the last bits of x + noise give x away.   [Mironov 2012]
 
 `x + generator.laplace()` cannot reach every float: near zero, 0 + noise has finer last bits than 1 + noise, and the
 noise itself is a logarithm of one of 2^53 numbers, so most floats are no value of it. An output that x can release and

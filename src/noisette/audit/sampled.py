@@ -1,4 +1,4 @@
-"""A lower bound on epsilon for any callable, by running it: no law need be known, and no claim believed.
+"""A lower bound on epsilon for any callable, by running it: it needs no law and believes no claim.
 
 Run it on x and on x'. On one half of the runs, look for the event that tells them apart best; on the other half, bound
 the event's two probabilities by Clopper and Pearson. Then, with the stated confidence,

@@ -1,4 +1,4 @@
-"""How a mechanism is asked: single numbers, arrays of independent numbers or vectors, and the lattice it answers on."""
+"""How a mechanism of each kind is asked: with a number, an array, a vector, a table or scores, and on which lattice."""
 
 import math
 from collections.abc import Sequence
@@ -9,39 +9,26 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from noisette.audit.finding import Effort
-from noisette.laws.law import half_width
-from noisette.mechanisms import Threshold
-from noisette.mechanisms.additive.answers import lattice_step
+from noisette.mechanisms.additive.lattice import lattice_step
+from noisette.mechanisms.contract import Output
 
-__all__ = ["Subject"]
+__all__ = ["ENUMERATED", "Subject"]
 
 Subject: TypeAlias = Any
-"""A mechanism, with whatever it has beyond the protocol (grid, dimension, delta)."""
+"""A mechanism, with whatever its kind has beyond the common contract."""
 
-
-def is_procedure(m: Subject) -> bool:
-    """Tell whether its release is not a number: it then states a law of outcomes."""
-    return not hasattr(m, "pmf")
+ENUMERATED = frozenset(Output) - {Output.OUTCOME}
+"""The kinds whose law is a pmf."""
 
 
 def is_vector(m: Subject) -> bool:
     """Tell whether one call answers for one vector: its numbers are not independent."""
-    return hasattr(m, "dimension")
-
-
-def is_table(m: Subject) -> bool:
-    """Tell whether one answer is a table of counts."""
-    return hasattr(m, "cells")
-
-
-def is_choice(m: Subject) -> bool:
-    """Tell whether one call answers for the scores of candidates, with one of them."""
-    return hasattr(m, "candidates")
+    return bool(m.kind is Output.VECTOR)
 
 
 def is_whole(m: Subject) -> bool:
     """Tell whether it releases whole numbers."""
-    return bool(getattr(m, "grid", 1) == 1)
+    return bool(m.kind not in (Output.NUMBERS, Output.VECTOR) or m.grid == 1)
 
 
 def step(m: Subject, count: int = 1) -> Fraction:
@@ -80,36 +67,40 @@ def plain(m: Subject, x: Any) -> Any:
 
 def drawn(m: Subject, x: Any) -> Any:
     """Return the answer to draw releases of: x itself, or a table or scores whose law shows the size of the noise."""
-    if is_table(m):
-        return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
-    if is_choice(m):
-        return [math.ceil(m.scale) * i for i in range(m.candidates)]
-    return plain(m, x)
+    match m.kind:
+        case Output.TABLE:
+            return [math.ceil(4 * math.sqrt(m.variance()) / m.cells)] * m.cells
+        case Output.CHOICE:
+            return [math.ceil(m.scale) * i for i in range(m.candidates)]
+        case _:
+            return plain(m, x)
 
 
 def origin(m: Subject) -> Any:
-    """Return an answer that lies on every lattice, and so high that no threshold is in its way."""
-    if isinstance(m, Threshold):
-        return m.threshold + half_width(m.law, 1 - 1e-14)
-    if is_vector(m) or is_table(m):
-        return [0] * (m.dimension if is_vector(m) else m.cells)
-    if is_choice(m):
-        return [0] * m.candidates
-    return int(np.clip(0, getattr(m, "low", 0), getattr(m, "high", 0)))
+    """Return an answer of numbers or of a vector that lies on every lattice."""
+    return [0] * m.dimension if is_vector(m) else 0
 
 
 def array_size(m: Subject, effort: Effort) -> int:
-    """Return how many numbers an effort draws from the mechanism for one check."""
-    if is_vector(m) or is_table(m) or is_choice(m):
-        return effort.vector if is_vector(m) else effort.single
-    return effort.array if is_dyadic(step(m)) else effort.slow_array
+    """Return how many releases an effort draws from the mechanism for one check."""
+    match m.kind:
+        case Output.VECTOR:
+            return effort.vector
+        case Output.TABLE | Output.CHOICE:
+            return effort.single
+        case _:
+            return effort.array if is_dyadic(step(m)) else effort.slow_array
 
 
 def many(m: Subject, x: Any, count: int) -> Any:
     """Draw `count` releases of x: with one call for an array, or one call for each vector or choice."""
-    if is_vector(m) or is_choice(m):
-        return one_by_one(m, x, count)
-    return np.asarray(m(np.tile(x, (count, 1)) if is_table(m) else np.full(count, x)))
+    match m.kind:
+        case Output.VECTOR | Output.CHOICE:
+            return one_by_one(m, x, count)
+        case Output.TABLE:
+            return np.asarray(m(np.tile(x, (count, 1))))
+        case _:
+            return np.asarray(m(np.full(count, x)))
 
 
 def one_by_one(m: Subject, x: Any, count: int) -> Any:

@@ -1,227 +1,107 @@
-"""What a mechanism is: a frozen value that states its law and its guarantee.
+"""What a mechanism is. Read this file first, then `additive/geometric.py`, the smallest real mechanism.
 
-Accuracy, audits, plots and documentation are read off that value. `calibrate` makes one from a promise.
+A mechanism is a frozen dataclass that turns a true answer x into a private release y and states its own law and its own
+guarantee. Calibration, audits, accuracy, records and the gallery are read off that value. A new mechanism is one file
+in a family of this package: the class, and a list `examples` of its instances, which the suites find and test.
 """
 
-import math
-from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, floor_log2, fraction, positive, whole
+from noisette.exact.number import Number
 from noisette.exact.random import Random
-from noisette.exact.rational import sqrt_down
-from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
-from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
-from noisette.privacy.neighbours import Neighbours
-from noisette.privacy.promise import Spend, as_promise
+from noisette.privacy.guarantee import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Distance", "Mechanism", "calibrate"]
+__all__ = ["Distance", "Mechanism", "Outcomes", "Output", "Probabilities"]
 
 Distance = Number | Sensitivity
 """How far one person can move the true answer: a number in the mechanism's norm, or a `Sensitivity`."""
 
-M = TypeVar("M", bound="Mechanism")
 
-GRID_BITS = 30
-_LARGE = 100  # an epsilon of one release from which on composition gains nothing to speak of
+class Output(Enum):
+    """What a mechanism releases, and which attributes it has for that. All but OUTCOME state `Probabilities`."""
+
+    NUMBERS = "each number plus its own draw of `law`, in units of `grid`; distances are in `norm`"
+    CLAMPED = "whole numbers from `unclamped`, a mechanism of NUMBERS, moved into `low` .. `high`"
+    VECTOR = "`dimension` numbers plus one draw of `law`, in units of `step`; `calibrated` takes `norm` and `dimension`"
+    GROUPS = "for each group, given its number of units, a bit or a noisy count; `worst()` counts and `error(y, x)`"
+    REPORT = "one of `categories` for each person; `estimate` turns reports into shares"
+    TABLE = "one of `cells`, given how many values each cell has; errors are ranks away from the quantile `q`"
+    CHOICE = "one of `candidates`, given their scores; errors are losses of score"
+    OUTCOME = "anything else that can be hashed; it states `Outcomes`"
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Turns a true answer into a private one; frozen, and found by the suites through its module's `examples`."""
+    """Turns a true answer into a private one."""
+
+    kind: ClassVar[Output]
+    sized_by: ClassVar[str] = "scale"  # the field that sets the size of the noise: "scale", "sigma" or "epsilon"
+    own_relation: ClassVar[bool] = False  # whether it holds for its own `neighbours` if a distance names none
+    own_curve: ClassVar[bool] = False  # whether `delta_at` is smaller than what `guarantee` implies
 
     @classmethod
     def calibrated(cls, *promise: Any, **options: Any) -> Any:
         """Return the most accurate one that keeps a guarantee for a sensitivity; options are the mechanism's own."""
         ...
 
-    def __call__(self, x: Any, rng: Random = ...) -> Any:
+    def __call__(self, x: Any, /, rng: Random = ...) -> Any:
         """Release a private version of the true answer x."""
         ...
 
-    def guarantee(self, distance: Distance = ...) -> Promise:
+    def guarantee(self, distance: Any = ...) -> Guarantee:
         """Return what holds for two answers at most `distance` apart."""
         ...
 
-    def pmf(self, y: Any, x: Any) -> Any:
-        """Return the probability that x is released as y."""
-        ...
-
-    def variance(self) -> float:
-        """Return the mean squared error of one released number (at worst over x)."""
-        ...
-
     def interval(self, level: float = 0.95) -> float:
-        """Return the half-width t for which |released - true| <= t holds with at least that probability."""
+        """Return a t for which the error is at most t with at least that probability."""
         ...
 
-    def pairs(self) -> Sequence[tuple[Any, Any, Number]]:
+    def pairs(self) -> Sequence[tuple[Any, Any, Any]]:
         """Return neighbouring answers at which the guarantee is tight: (x, x', their distance)."""
+        ...
+
+    def delta_at(self, epsilon: Number, distance: Distance = 1) -> float:
+        """Return the smallest delta known for which (epsilon, delta)-DP holds at that distance."""
+        return self.guarantee(distance).delta_at(epsilon)
+
+    def epsilon_at(self, delta: Number, distance: Distance = 1) -> float:
+        """Return the smallest epsilon known for which (epsilon, delta)-DP holds at that distance."""
+        return self.guarantee(distance).epsilon_at(delta)
+
+
+@runtime_checkable
+class Probabilities(Mechanism, Protocol):
+    """How every kind except OUTCOME states its law."""
+
+    def pmf(self, y: Any, x: Any) -> Any:
+        """Return the probability that x is released as y, for one y or an array of them."""
         ...
 
     def support(self, x: Any) -> Any:
         """Return outputs that carry all but 1e-14 of the probability, for audits that enumerate them."""
         ...
 
-
-def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1, times: int = 1, **options: Any) -> M:
-    """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
-
-    With `times`, that many releases of it together keep the guarantee, by tight composition.
-
-    >>> from noisette.mechanisms import Geometric
-    >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
-    Geometric(scale=Fraction(6, 1))
-    >>> round(float(calibrate(Geometric, Approx(1, "1e-6"), times=100).scale), 2)      # 100 by plain addition
-    41.65
-    """
-    promise = as_promise(guarantee, "guarantee")
-    agreed(promise, sensitivity)
-    if whole(times, "times") > 1:
-        return _shared(mechanism, promise, sensitivity, times, options)
-    made = mechanism.calibrated(promise, sensitivity, **options)
-    assert isinstance(made, mechanism)
-    return made
+    def variance(self) -> float:
+        """Return the mean squared error of one release, at worst over x."""
+        ...
 
 
-def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:
-    """The mechanism of which `times` releases keep the promise: the largest share, rounded down by at most 1e-4.
+@runtime_checkable
+class Outcomes(Mechanism, Protocol):
+    """How a mechanism of kind OUTCOME states its law."""
 
-    Of a large epsilon each gets an even share. Tight composition would gain about 1 each, at most the hundredth part,
-    since the loss is nearly certain to be near its bound; and the lattice that tells it grows with epsilon.
-    """
+    def outcomes(self, x: Any) -> Mapping[Any, float]:
+        """Return outcomes with their probabilities, all but 1e-12, for an input that is small enough."""
+        ...
 
-    def one(share: Promise) -> M:
-        return calibrate(mechanism, share, sensitivity=sensitivity, **options)
+    def error(self, y: Any, x: Any) -> float:
+        """Return how far off an outcome is: what `interval` bounds."""
+        ...
 
-    match promise:
-        case Pure():
-            return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
-        case ZCDP():
-            return one(ZCDP(promise.rho / times, neighbours=promise.neighbours))
-        case Approx():
-            pass
-    concentrated = not _keeps_pure(mechanism, promise, sensitivity, options)
-    if not concentrated and promise.epsilon >= _LARGE * times:
-        return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
-
-    def share(budget: Fraction) -> Promise:
-        kind = ZCDP if concentrated else Pure
-        return kind(budget, neighbours=promise.neighbours)
-
-    def enough(budget: Fraction) -> bool:
-        return one(share(budget)).guarantee(sensitivity) * times <= promise
-
-    low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
-    while not enough(low):
-        low /= 2
-    high = 2 * low
-    while enough(high):
-        low, high = high, 2 * high
-    while high > low * Fraction(10001, 10000):
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return one(share(low))
-
-
-def _log(delta: Fraction) -> Fraction:
-    return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
-
-
-def _keeps_pure(mechanism: type[M], promise: Approx, sensitivity: Distance, options: dict[str, Any]) -> bool:
-    """Tell whether a mechanism can keep a pure guarantee at all."""
-    try:
-        mechanism.calibrated(Pure(promise.epsilon, neighbours=promise.neighbours), sensitivity, **options)
-    except InputError:
-        return False
-    return True
-
-
-def read_distance(distance: Distance, norm: float) -> tuple[Fraction, Neighbours | None]:
-    """Return the distance in a norm, rounded up where it is irrational, and the relation if one is named."""
-    if isinstance(distance, Sensitivity):
-        return distance.norm(norm), distance.neighbours
-    value = fraction(distance, "distance")
-    if value < 0:
-        raise InputError("distance must be at least 0.")
-    return value, None
-
-
-def whole_records(distance: Distance) -> tuple[int, Neighbours | None]:
-    """How many records differ, a started one counted whole, and the relation if one is named.
-
-    Of a histogram, a record that is added or removed moves one count by one, and a record that is replaced two.
-    """
-    if isinstance(distance, Sensitivity) and distance.neighbours is Neighbours.REPLACE:
-        return math.ceil(max(distance.linf, distance.l1 / 2)), Neighbours.REPLACE
-    d, named = read_distance(distance, 1)
-    return math.ceil(d), named
-
-
-def agreed_records(guarantee: Promise, sensitivity: Distance) -> tuple[int, Neighbours]:
-    """How many records of one person a promise is for, at least one, and under which relation."""
-    agreed(guarantee, sensitivity)
-    records, named = whole_records(sensitivity)
-    if not records:
-        raise InputError("sensitivity must be above 0: it is how many records one person can have.")
-    return records, named or guarantee.neighbours or Neighbours.ADD_REMOVE
-
-
-def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
-    """Return a sensitivity to calibrate for; it must be above zero."""
-    if isinstance(sensitivity, Sensitivity):
-        sensitivity = sensitivity.norm(norm)
-    return positive(sensitivity, "sensitivity")
-
-
-def pure_epsilon(guarantee: Promise) -> Fraction:
-    """Return the largest epsilon, rounded down, for which every epsilon-DP mechanism keeps the guarantee."""
-    match guarantee:
-        case Pure():
-            epsilon = guarantee.epsilon
-        case Approx():
-            epsilon = pure_within_approx(guarantee.epsilon, guarantee.delta)
-        case ZCDP():
-            epsilon = pure_within_zcdp(guarantee.rho)
-    if epsilon <= 0:
-        raise InputError("The guarantee allows no release at all: its epsilon or rho must be above 0.")
-    return epsilon
-
-
-def range_epsilon(guarantee: Promise) -> Fraction:
-    """Return the largest epsilon, rounded down, for which losses within a range of epsilon keep the guarantee."""
-    match guarantee:
-        case Approx() if guarantee.epsilon:
-            return range_within_approx(guarantee.epsilon, guarantee.delta)
-        case ZCDP() if guarantee.rho:
-            return sqrt_down(8 * guarantee.rho)
-        case _:
-            return pure_epsilon(guarantee)
-
-
-def agreed(guarantee: Promise, sensitivity: Distance) -> None:
-    """Refuse a promise under one relation with a sensitivity under another."""
-    named = sensitivity.neighbours if isinstance(sensitivity, Sensitivity) else None
-    if named and guarantee.neighbours and named is not guarantee.neighbours:
-        raise PrivacyError(
-            f"The guarantee is stated under {guarantee.neighbours} but the sensitivity under {named}: "
-            "compute the sensitivity for the guarantee's relation."
-        )
-
-
-def read_grid(grid: Number | None, size: Fraction, *, bits: int = GRID_BITS) -> Fraction:
-    """Return the grid, or a power of two about 2^-bits of the noise's size."""
-    if grid is None:
-        return Fraction(2) ** (floor_log2(size) - bits)
-    step = positive(grid, "grid")
-    if step != 1 and step > size:
-        raise InputError("grid must not be coarser than the noise: choose a smaller one, or leave it out.")
-    return step
-
-
-def slack(grid: Fraction) -> Fraction:
-    """Return what rounding to the grid may add to a distance: nothing for whole numbers (grid 1), else one grid."""
-    return Fraction(0) if grid == 1 else grid
+    @property
+    def tightness(self) -> float:
+        """Return the part of epsilon (or of delta, if that is spent) that some of the pairs reach at least."""
+        ...

@@ -7,7 +7,7 @@ no curator.   [Warner 1965; Kairouz-Oh-Viswanath 2016 for k answers]
 Frequencies are estimated without bias: (share of reports - q)/(p - q), p the chance to keep, q that of each lie.
 
 When: nobody may see the true answers, not even a curator; the error is then larger by the root of the number of people.
-Textbook: lecture notes, the pets example (erratum E7); lecture on workloads (erratum E18).
+Textbook: lecture notes, the pets example; lecture on workloads, where dividing the people beats dividing epsilon.
 """
 
 import math
@@ -23,8 +23,9 @@ from noisette.errors import InputError
 from noisette.exact import vector
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -32,7 +33,7 @@ __all__ = ["RandomizedResponse"]
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Answers coded 0 .. categories-1, one for each person.
 
     >>> m = RandomizedResponse(1)
@@ -40,6 +41,8 @@ class RandomizedResponse:
     (0.731059, Pure('1', neighbours=REPLACE), (4,))
     """
 
+    kind = Output.REPORT
+    sized_by = "epsilon"
     epsilon: Fraction
     categories: int
     norm: ClassVar[float] = 1

@@ -10,7 +10,7 @@ Unknown keys take their part of epsilon and half of delta; by basic composition 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from operator import add
@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from noisette.errors import InputError
 from noisette.exact.number import floor_log2
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
+from noisette.mechanisms.record import to_record
 from noisette.privacy import Approx, Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
@@ -102,22 +103,7 @@ class Design:
 
 def recorded(mechanism: Any, measure: Measure, reach: Sensitivity) -> dict[str, Any]:
     """A mechanism with what it is applied to, for the record."""
-    return {
-        "mechanism": type(mechanism).__name__,
-        "parameters": {field.name: _said(getattr(mechanism, field.name)) for field in fields(mechanism)},
-        "measure": measure.what,
-        "grid": str(measure.grid),
-        "sensitivity": {
-            "l0": reach.l0,
-            "l1": str(reach.l1),
-            "l2_squared": str(reach.l2_squared),
-            "linf": str(reach.linf),
-        },
-    }
-
-
-def _said(value: Any) -> Any:
-    return [_said(part) for part in value] if isinstance(value, tuple) else str(value)
+    return to_record(mechanism, measure.what, reach, grid=measure.grid)
 
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:

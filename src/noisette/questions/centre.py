@@ -18,7 +18,7 @@ from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.stability.shifted_bins import Bin
+from noisette.mechanisms.stability.stability import Bin
 from noisette.mechanisms.stability.stable_location import StableLocation
 from noisette.mechanisms.stability.stable_scale import StableScale
 from noisette.privacy import Guarantee, Neighbours, Promise

@@ -12,7 +12,7 @@ from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Exponential, JointTop, NoisyMaxGap, PermuteAndFlip, Top
+from noisette.mechanisms import Exponential, GumbelTop, JointTop, NoisyMaxGap, PermuteAndFlip
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.canonical import canonical_text
 from noisette.query.caveats import NOISE, caveats
@@ -25,7 +25,7 @@ from noisette.questions.told import Told
 
 __all__ = ["Choice", "Contest", "Lead", "best_of_several"]
 
-Chooser: TypeAlias = PermuteAndFlip | Exponential | Top | JointTop | NoisyMaxGap
+Chooser: TypeAlias = PermuteAndFlip | Exponential | GumbelTop | JointTop | NoisyMaxGap
 
 _USUAL = (
     0.95  # the level at which mechanisms are compared, whatever is asked for: what is kept was drawn by one of them
@@ -34,14 +34,14 @@ _USUAL = (
 _NAMES: dict[type, str] = {
     PermuteAndFlip: "permute and flip",
     Exponential: "exponential mechanism",
-    Top: "exponential mechanism, one round after the other,",
+    GumbelTop: "exponential mechanism, one round after the other,",
     JointTop: "exponential mechanism on whole rankings",
     NoisyMaxGap: "permute and flip",
 }
 _WHY: dict[type, str] = {
     PermuteAndFlip: "Permute and flip: never worse than the exponential mechanism for one choice.",
     Exponential: "The exponential mechanism: losses of a bounded range cost an eighth of epsilon squared in zCDP.",
-    Top: "One round after the other: for so few, or with a delta, that errs less than to choose whole rankings.",
+    GumbelTop: "One round after the other: for so few, or with a delta, that errs less than to choose whole rankings.",
     JointTop: "Whole rankings at once: with a pure epsilon that errs less than one round after the other.",
     NoisyMaxGap: "Report noisy max by one-sided noise, which chooses like permute and flip: its gap is free.",
 }
@@ -175,10 +175,10 @@ def _number(value: Fraction) -> float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def best_of_several(spend: Promise, scores: Scores, count: int, k: int, neighbours: Neighbours) -> Top | JointTop:
+def best_of_several(spend: Promise, scores: Scores, count: int, k: int, neighbours: Neighbours) -> GumbelTop | JointTop:
     """The mechanism for k candidates in order that keeps a promise with the least loss of score."""
     reach, monotone = scores.reach(neighbours), scores.monotone
-    rounds = Top.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
+    rounds = GumbelTop.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
     joint = JointTop.calibrated(spend, reach, candidates=count, k=k, monotone=monotone)
     return rounds if rounds.interval(_USUAL) <= joint.interval(_USUAL) else joint
 

@@ -14,14 +14,13 @@ Vocabulary: `steps` whole numbers, in units of `grid` · `changes` records that 
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from noisette.engines.contract import Source
 from noisette.errors import InputError
-from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Guarantee, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical, canonical_text
@@ -117,14 +116,5 @@ def read_records(prepared: Prepared, ruler: Ruler, source: Source, schema: Schem
 
 
 def recorded_for_records(mechanism: Any, reach: Sensitivity) -> dict[str, Any]:
-    """A mechanism with the records it is applied to; a statistic is told by its name and its numbers."""
-    found = {**recorded(mechanism, _ROWS, reach), "relation": str(reach.neighbours)}
-    statistic = getattr(mechanism, "statistic", None)
-    if statistic is not None:
-        numbers = {field.name: str(getattr(statistic, field.name)) for field in fields(statistic)}
-        found["parameters"] = {**found["parameters"], "statistic": {"name": _named(statistic), **numbers}}
-    return found
-
-
-def _named(statistic: Any) -> str:
-    return "Order" if isinstance(statistic, Order) else type(statistic).__name__
+    """A mechanism with the records it is applied to."""
+    return {**recorded(mechanism, _ROWS, reach), "relation": str(reach.neighbours)}

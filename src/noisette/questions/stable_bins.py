@@ -11,7 +11,7 @@ import math
 import pyarrow
 
 from noisette.exact.random import Random
-from noisette.mechanisms.stability.shifted_bins import Bin, Staggered
+from noisette.mechanisms.stability.stability import Bin, ShiftedBins
 from noisette.query.expected import Expected
 from noisette.questions.records import OfRecords
 from noisette.questions.ruler import Ruler, Steps
@@ -24,14 +24,14 @@ BIN = "± covers the bin only"
 """What the error bar of a bin covers: there is no noise in it."""
 
 
-def told_bin(mechanism: Staggered, steps: Steps, rng: Random) -> Bin | None:
+def told_bin(mechanism: ShiftedBins, steps: Steps, rng: Random) -> Bin | None:
     """Where a statistic lies, or None if its bins are not stable."""
     bins = mechanism(steps, rng) if len(steps) else (None, None)
     told = [one for one in bins if one is not None]
     return (max(low for low, _ in told), min(high for _, high in told)) if told else None
 
 
-def stable_expected(name: str, offer: OfRecords, mechanism: Staggered) -> Expected:
+def stable_expected(name: str, offer: OfRecords, mechanism: ShiftedBins) -> Expected:
     """How many changes it may take to leave a bin without its being told."""
     rows = mechanism.interval(offer.level)
     note = f"it is told, exact to within a bin, if leaving that takes more than {rows:,.0f} rows, and NULL otherwise"

@@ -20,7 +20,7 @@ from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
-from noisette.mechanisms.smooth.triangles import Triangles as Counted
+from noisette.mechanisms.smooth.triangles import TriangleCount as Counted
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expected import SIZES, Expected

@@ -14,7 +14,7 @@ from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.smooth.trimmed import TrimmedMean as Trimmed
+from noisette.mechanisms.smooth.trimmed import TrimmedAverage as Trimmed
 from noisette.privacy import Neighbours, Promise
 from noisette.query.expected import SIZES, Expected
 from noisette.query.frame import Frame

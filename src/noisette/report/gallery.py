@@ -20,9 +20,9 @@ import numpy as np
 
 from noisette.audit.contract import checks_of
 from noisette.audit.discover import discovered
-from noisette.audit.subject import is_procedure
 from noisette.charts import Chart, law
 from noisette.charts.laws import Law
+from noisette.mechanisms.contract import Output
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 
 __all__ = ["pages", "pictures", "stamp"]
@@ -166,18 +166,18 @@ def _pairs(m: Any) -> Iterator[tuple[Any, Any, Any]]:
     Where scores are so far apart that one candidate is all but certain, the same step is taken from even ones, too.
     """
     for x, y, distance in m.pairs():
-        if isinstance(x, int | Fraction) and not is_procedure(m):
+        if isinstance(x, int | Fraction) and m.kind is not Output.OUTCOME:
             yield math.floor(x), math.floor(x) + 1, 1
             continue
         yield x, y, distance
-        if not is_procedure(m) and isinstance(x, list) and _apart(_law(m, x), _law(m, y)) < _HARDLY:
+        if m.kind is not Output.OUTCOME and isinstance(x, list) and _apart(_law(m, x), _law(m, y)) < _HARDLY:
             yield [0] * len(x), [b - a for a, b in zip(x, y, strict=True)], distance
 
 
 def _law(m: Any, x: Any) -> Law:
     """P(outcome); of a vector that of its first number."""
-    if is_procedure(m):
-        return {outcome: _five(p) for outcome, p in m.law(x).items()}
+    if m.kind is Output.OUTCOME:
+        return {outcome: _five(p) for outcome, p in m.outcomes(x).items()}
     support = np.asarray(m.support(x))
     firsts = support[:, 0] if support.ndim > 1 else support
     found: dict[Hashable, float] = {}

@@ -18,7 +18,7 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import Keep, Threshold
-from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching, tail_up
+from noisette.mechanisms.partitions.bounded_laplace import BoundedLaplace, reaching, tail_up
 from noisette.privacy import Approx, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -339,7 +339,7 @@ def test_many_groups_are_released_as_each_of_them_would_be(m, monkeypatch):
     if m.threshold > 5 * m.scale + 1:
         broken = {"later": lambda law, k, n, rng: reaching(law, k + 1, n, rng), "none": nothing}
         for name, twin in broken.items():
-            monkeypatch.setitem(Threshold._told.__globals__, "reaching", twin)
+            monkeypatch.setitem(Threshold._drawn.__globals__, "reaching", twin)
             assert not fits(m, counts, m(counts)), name
 
 

@@ -12,10 +12,9 @@ from tests.tapes import Script
 
 import noisette as nz
 from noisette.audit.finding import Effort
-from noisette.audit.procedures import PROCEDURES
 from noisette.errors import InputError
 from noisette.mechanisms import Quantile
-from noisette.mechanisms.quantiles.flipped_quantile import FlippedQuantile, examples
+from noisette.mechanisms.quantiles.flipped_quantile import FlippedQuantile
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 HALF = Fraction(1, 2)
@@ -90,7 +89,7 @@ def test_every_pair_of_small_tables_keeps_epsilon(cells, q, relation):
     m = FlippedQuantile(2, q=q, cells=cells, neighbours=relation, groups=1)
     laws = {t: by_permutations(t, m, rate(m)) for t in tables(cells, 5)}
     for table, law in laws.items():
-        assert list(m.law(histogram(table, cells)).values()) == pytest.approx(law, rel=1e-10)
+        assert list(m.outcomes(histogram(table, cells)).values()) == pytest.approx(law, rel=1e-10)
     pairs = [(a, b) for a in laws for b in neighbours_of(a, relation, cells)]
     worst = max(np.abs(np.log(laws[a] / laws[b])).max() for a, b in pairs)
     assert 1.2 <= worst <= 2 * (1 + 1e-12)
@@ -100,7 +99,7 @@ def test_every_pair_of_small_tables_keeps_epsilon(cells, q, relation):
 @pytest.mark.parametrize("q", [HALF, Fraction(1, 4)])
 def test_every_pair_keeps_a_small_epsilon_by_which_several_records_are_blunted(q, epsilon):
     m = FlippedQuantile(epsilon, q=q, cells=4)
-    laws = {t: np.array(list(m.law(histogram(t, 4)).values())) for t in tables(4, 7)}
+    laws = {t: np.array(list(m.outcomes(histogram(t, 4)).values())) for t in tables(4, 7)}
     worst = max(np.abs(np.log(laws[a] / laws[b])).max() for a in laws for b in neighbours_of(a, ADD_REMOVE, 4))
     assert m._blunt >= 1
     assert 0.5 * m.epsilon <= worst <= m.epsilon * (1 + Fraction(1, 10**12))
@@ -130,17 +129,10 @@ def test_a_score_with_a_b_of_more_than_the_cells_own_records_is_convicted():
     assert worst > 2.1
 
 
-@pytest.mark.parametrize("m", examples, ids=repr)
-@pytest.mark.parametrize("check", PROCEDURES)
-def test_examples_keep_the_contract(m, check):
-    finding = PROCEDURES[check](m, LOOK)
-    assert finding.passed, finding
-
-
 @pytest.mark.parametrize("counts", [[2, 1, 3, 1, 2, 2], [0, 0, 9, 0, 0, 0], [0] * 6, [1, 40, 0, 2, 40, 1]], ids=str)
 def test_draws_follow_the_law(counts):
     m = FlippedQuantile("3/2", q="1/3", cells=6)
-    law = list(m.law(counts).values())
+    law = list(m.outcomes(counts).values())
     for draws in ([m(counts) for _ in range(1500)], m([counts] * 1500)):
         assert p_value(np.bincount(draws, minlength=6), law) > ALPHA
 
@@ -175,7 +167,7 @@ def test_it_errs_less_than_the_exponential_mechanism():
         m = FlippedQuantile(2, q=HALF, cells=5)
         errors = np.array([float(s) for s in rank_errors(table, HALF, 5)])
         weights = np.exp(-float(rate(m)) * errors)
-        ours, theirs = np.array(list(m.law(counts).values())), weights / weights.sum()
+        ours, theirs = np.array(list(m.outcomes(counts).values())), weights / weights.sum()
         assert (ours * errors).sum() <= (theirs * errors).sum() + 1e-12
         assert all(ours[errors > t].sum() <= theirs[errors > t].sum() + 1e-12 for t in errors)
 
@@ -204,12 +196,12 @@ def in_any_order_fast(s, rate):
 def test_depth_counts():
     m, tied = FlippedQuantile("1/10", q=HALF, cells=50), [1] * 25 + [60] + [1] * 24
     flat = Quantile("1/10", q=HALF, cells=50)
-    assert m.law(tied)[25] > 0.85 > 0.55 > flat.pmf(25, tied)
+    assert m.outcomes(tied)[25] > 0.85 > 0.55 > flat.pmf(25, tied)
 
 
 def test_shifted_targets_and_large_tables():
     m = FlippedQuantile(8, q=HALF, cells=3, shift=50)
-    few, more = (np.array(list(m.law([0, 0, n]).values())) for n in (20, 21))
+    few, more = (np.array(list(m.outcomes([0, 0, n]).values())) for n in (20, 21))
     assert np.abs(np.log(few / more)).max() <= 8
     assert m([0, 0, 20]) == 2
     assert FlippedQuantile(1000, q=HALF, cells=3)([10**18, 0, 10**18 - 1]) == 0
@@ -231,14 +223,14 @@ def test_bad_counts_are_refused_before_anything_is_drawn(counts):
 
 def test_laws_of_large_tables_are_refused():
     with pytest.raises(InputError, match="1,024"):
-        FlippedQuantile(1, q=HALF, cells=2000).law([1] * 2000)
+        FlippedQuantile(1, q=HALF, cells=2000).outcomes([1] * 2000)
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_ranks_are_off_by_no_more_than_stated(level):
     m = FlippedQuantile(2, q="1/3", cells=4)
     for table in tables(4, 9):
-        law, errors = m.law(histogram(table, 4)), rank_errors(table, m.q, 4)
+        law, errors = m.outcomes(histogram(table, 4)), rank_errors(table, m.q, 4)
         off = math.fsum(p for cell, p in law.items() if errors[cell] > m.rank_error(level))
         assert off <= 1 - level + 1e-9
 
@@ -247,7 +239,7 @@ def test_what_is_stated_of_ranks_is_nearly_reached():
     """All cells but two are off by as much: a bound smaller by a fifth does not hold."""
     m = FlippedQuantile("1/20", q="1/2", cells=30)
     off = math.floor(0.8 * m.rank_error(0.9)) + 1
-    law = m.law([off, off, *[0] * 28])
+    law = m.outcomes([off, off, *[0] * 28])
     assert math.fsum(p for y, p in law.items() if y > 1) > 0.1
 
 

@@ -72,7 +72,7 @@ def worst(m, law, tables, epsilon):
 
 
 def stated(m, x):
-    return m.law(x)
+    return m.outcomes(x)
 
 
 # The law and the theorem
@@ -82,7 +82,7 @@ def stated(m, x):
 def test_the_law_is_that_of_the_paper(m):
     for q in itertools.product((0, 1, 2, 5, 12, 14), repeat=3):
         x = dict(enumerate(q))
-        assert m.law(x) == pytest.approx(by_definition(m, x), abs=1e-14)
+        assert m.outcomes(x) == pytest.approx(by_definition(m, x), abs=1e-14)
 
 
 SMALL = [
@@ -108,7 +108,7 @@ def test_every_small_table_keeps_the_guarantee_and_some_reach_delta(m):
 def test_epsilon_is_reached_with_many_ties(scale):
     m = Choosing(scale, 40, candidates=10**6)
     tied = dict.fromkeys(range(3000), 20)
-    P, Q = m.law(tied), m.law({**tied, 0: 21})
+    P, Q = m.outcomes(tied), m.outcomes({**tied, 0: 21})
     loss, epsilon = math.log(Q[0] / P[0]), float(m.guarantee(1).epsilon)
     assert 0.99 * epsilon < loss <= epsilon
 
@@ -140,8 +140,8 @@ def untested(m, x):
 
 TWINS = {
     "without the test": untested,
-    "threshold one lower": lambda m, x: replace(m, threshold=m.threshold - 1).law(x),
-    "half the noise": lambda m, x: replace(m, scale=m.scale / 2).law(x),
+    "threshold one lower": lambda m, x: replace(m, threshold=m.threshold - 1).outcomes(x),
+    "half the noise": lambda m, x: replace(m, scale=m.scale / 2).outcomes(x),
     "more growth than stated": stated,
 }
 
@@ -195,7 +195,7 @@ def test_two_steps_keep_the_guarantee_of_two():
     promise = m.guarantee(1, neighbours=REPLACE)
     for rest in itertools.product(range(7), repeat=3):
         for q, other in itertools.combinations(steps(rest, 1), 2):  # a record replaced, the rest stays
-            P, Q = m.law(dict(enumerate(q))), m.law(dict(enumerate(other)))
+            P, Q = m.outcomes(dict(enumerate(q))), m.outcomes(dict(enumerate(other)))
             assert divergence(P, Q, float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-12)
 
 
@@ -233,7 +233,7 @@ def test_sensitivities_are_so_many_steps(move, count):
 def test_draws_follow_the_law(m, x):
     draws, law = [m(x) for _ in range(4000)], by_definition(m, x)
     assert p_value([draws.count(y) for y in law], list(law.values())) > ALPHA
-    quiet = replace(m, scale=m.scale / 2).law(x)
+    quiet = replace(m, scale=m.scale / 2).outcomes(x)
     assert p_value([draws.count(y) for y in law], [quiet[y] for y in law]) < ALPHA
 
 
@@ -248,9 +248,9 @@ def test_errors_are_as_stated(m):
     shorter = 1.0
     for q in itertools.combinations_with_replacement(range(int(t) + 4), 3):
         x = dict(enumerate(q))
-        errors = {y: m.error(y, x) for y in m.law(x)}
-        seen = min(seen, math.fsum(p for y, p in m.law(x).items() if errors[y] <= t))
-        shorter = min(shorter, math.fsum(p for y, p in m.law(x).items() if errors[y] <= t - 1))
+        errors = {y: m.error(y, x) for y in m.outcomes(x)}
+        seen = min(seen, math.fsum(p for y, p in m.outcomes(x).items() if errors[y] <= t))
+        shorter = min(shorter, math.fsum(p for y, p in m.outcomes(x).items() if errors[y] <= t - 1))
     assert shorter < 0.9 <= seen + 1e-12
 
 

@@ -79,7 +79,7 @@ def worst(m, law, monotone, reach=7):
 
 
 def stated(m, x):
-    return m.law(x)
+    return m.outcomes(x)
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -112,7 +112,7 @@ def one_step_more(m, x):
 
 def half_the_reach(m, x):
     """A broken twin for scores that move in both directions: the lead taken for the changes."""
-    return replace(m, reach=1).law(x)
+    return replace(m, reach=1).outcomes(x)
 
 
 def certain(m, x):
@@ -158,9 +158,9 @@ def test_published_leads():
     ("m", "x"), [(GapMax(1, "1e-6", candidates=3), [5, 31, 4]), (GapMax("1/2", "1e-3", candidates=2), [21, 0])]
 )
 def test_draws_follow_the_law(m, x):
-    draws, law = [m(x) for _ in range(3000)], m.law(x)
+    draws, law = [m(x) for _ in range(3000)], m.outcomes(x)
     assert p_value([draws.count(y) for y in law], list(law.values())) > ALPHA
-    other = replace(m, epsilon=m.epsilon * Fraction(4, 5)).law(x)
+    other = replace(m, epsilon=m.epsilon * Fraction(4, 5)).outcomes(x)
     assert p_value([draws.count(y) for y in law], [other[y] for y in law]) < ALPHA
 
 
@@ -188,7 +188,7 @@ def test_larger_moves_cost_so_many_steps():
     promise = m.guarantee(2)
     for gap in range(-9, 10):
         for d in itertools.product(range(-2, 3), repeat=2):
-            P, Q = m.law([0, gap]), m.law([d[0], gap + d[1]])
+            P, Q = m.outcomes([0, gap]), m.outcomes([d[0], gap + d[1]])
             assert divergence(P, Q, float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-12)
 
 

@@ -36,7 +36,7 @@ def by_points(scale, scores):
 
 
 def law(m, scores):
-    return np.array(list(m.law(pieces(scores)).values()))
+    return np.array(list(m.outcomes(pieces(scores)).values()))
 
 
 # The law and the theorem
@@ -46,7 +46,7 @@ def law(m, scores):
 @pytest.mark.parametrize("scores", [[0, 0, 1], [4, 4, 4, 4], [-9, 0, 0, 0, 5, 5, 3], [100, 100, 99]], ids=repr)
 def test_the_law_is_that_of_the_points(scale, scores):
     m = Pieces(scale, points=len(scores))
-    assert list(m.law(pieces(scores))) == list(range(len(scores)))
+    assert list(m.outcomes(pieces(scores))) == list(range(len(scores)))
     assert law(m, scores) == pytest.approx(by_points(m.scale, scores), rel=1e-12)
 
 
@@ -90,7 +90,7 @@ def test_pieces_must_count_by_their_size():
 
 def test_moved_breakpoints_are_moved_scores():
     m = Pieces(2, points=10)
-    one, other = m.law([(4, 0), (6, 3)]), m.law([(5, 0), (5, 3)])
+    one, other = m.outcomes([(4, 0), (6, 3)]), m.outcomes([(5, 0), (5, 3)])
     assert largest_loss(*(np.array(list(x.values())) for x in (one, other))) <= float(m.guarantee(3).epsilon)
 
 
@@ -98,7 +98,7 @@ def test_what_pairs_show_is_what_is_stated():
     for m in (Pieces(2, points=6), Pieces("1/3", points=9, monotone=True)):
         shown = []
         for x, y, d in m.pairs():
-            P, Q = (np.array(list(m.law(z).values())) for z in (x, y))
+            P, Q = (np.array(list(m.outcomes(z).values())) for z in (x, y))
             shown.append(largest_loss(P, Q) / float(m.guarantee(d).epsilon))
         assert m.tightness <= max(shown) <= 1 + 1e-9
 
@@ -119,7 +119,7 @@ AWKWARD = [
 def test_draws_follow_the_law(m, x):
     draws = [m(x) for _ in range(2500)]
     assert all(type(y) is int for y in draws)
-    assert p_value(np.bincount(draws, minlength=m.points), list(m.law(x).values())) > ALPHA
+    assert p_value(np.bincount(draws, minlength=m.points), list(m.outcomes(x).values())) > ALPHA
 
 
 def test_a_grid_of_2_to_the_60_points():
@@ -156,7 +156,7 @@ def test_too_large_a_bound_of_sizes_changes_nothing_but_time():
 def test_half_the_noise_is_told_apart():
     m, x = Pieces(2, points=5), [(3, 0), (2, 3)]
     counts = np.bincount([m(x) for _ in range(2500)], minlength=5)
-    assert p_value(counts, list(Pieces(1, points=5).law(x).values())) < ALPHA
+    assert p_value(counts, list(Pieces(1, points=5).outcomes(x).values())) < ALPHA
 
 
 # What to expect
@@ -226,4 +226,4 @@ def test_bad_parameters_are_refused(options):
 
 def test_laws_of_large_grids_are_refused():
     with pytest.raises(InputError, match="65,536"):
-        Pieces(1, points=10**6).law([(10**6, 0)])
+        Pieces(1, points=10**6).outcomes([(10**6, 0)])

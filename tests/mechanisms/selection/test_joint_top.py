@@ -17,8 +17,8 @@ import noisette as nz
 from noisette.audit.divergence import renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.gumbel_top import GumbelTop
 from noisette.mechanisms.selection.joint_top import JointTop, _even, _Proposals
-from noisette.mechanisms.selection.top import Top
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 
@@ -44,7 +44,7 @@ def worst(before, after):
 @pytest.mark.parametrize(("k", "scores"), [(1, [0, 3, 1]), (2, [5, 5, 0, -9]), (3, [0, 0, 0]), (3, [2, 1, 0, 9, 9])])
 def test_the_law_is_the_definition(k, scores):
     m = JointTop("7/3", candidates=len(scores), k=k)
-    assert m.law(scores) == pytest.approx(by_definition(m, scores), rel=1e-12)
+    assert m.outcomes(scores) == pytest.approx(by_definition(m, scores), rel=1e-12)
 
 
 @pytest.mark.parametrize("monotone", [False, True])
@@ -63,7 +63,7 @@ def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
 def test_with_many_candidates_epsilon_is_nearly_reached(monotone, n):
     m, back = JointTop(4, candidates=n, k=2, monotone=monotone), 0 if monotone else -1
     x, y = [4, 2] + [0] * (n - 2), [5, 2 + back, 1] + [back] * (n - 3)
-    assert 0.98 < worst(m.law(x), m.law(y)) / float(m.guarantee(1).epsilon) <= 1
+    assert 0.98 < worst(m.outcomes(x), m.outcomes(y)) / float(m.guarantee(1).epsilon) <= 1
 
 
 def test_losses_move_both_ways_even_if_scores_move_one_way():
@@ -78,9 +78,9 @@ def test_a_range_of_one_is_convicted():
     one_way = Exponential.calibrated(nz.Pure(1), candidates=120, monotone=True).scale
     m = JointTop(one_way, candidates=120, k=2, monotone=True)
     x, y, _ = m.pairs()[0]
-    assert worst(m.law(x), m.law(y)) > 1.5
+    assert worst(m.outcomes(x), m.outcomes(y)) > 1.5
     honest = JointTop.calibrated(nz.Pure(1), candidates=120, k=2, monotone=True)
-    assert worst(honest.law(x), honest.law(y)) <= 1
+    assert worst(honest.outcomes(x), honest.outcomes(y)) <= 1
 
 
 @pytest.mark.parametrize("m", [JointTop(2, candidates=30, k=2, monotone=True), JointTop("5/2", candidates=5, k=1)])
@@ -95,13 +95,13 @@ def test_its_range_gives_its_rho():
     assert m.guarantee(1) <= nz.ZCDP(Fraction(rho))
     for q in itertools.product(range(3), (0, 5), range(3)):
         for s in moves(3, 1, False):
-            P, Q = (np.array(list(m.law(x).values())) for x in (q, np.add(q, s)))
+            P, Q = (np.array(list(m.outcomes(x).values())) for x in (q, np.add(q, s)))
             assert max(renyi(P, Q, order) / order for order in (1.1, 2, 8)) <= rho * (1 + 1e-9)
 
 
 def test_one_candidate_is_that_of_the_exponential_mechanism():
     m, scores = JointTop(2, candidates=4, k=1), [0, 1, 3, 2]
-    assert list(m.law(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
+    assert list(m.outcomes(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
     assert m.guarantee(1) == Exponential(2, candidates=4).guarantee(1)
 
 
@@ -171,7 +171,7 @@ def test_other_scales_and_the_top_by_rounds_are_told_apart():
     m, scores = JointTop(3, candidates=4, k=2), [0, 2, 9, 6]
     drawn = Counter(m(scores) for _ in range(6000))
     others = [JointTop(Fraction(12, 5), candidates=4, k=2), JointTop(Fraction(15, 4), candidates=4, k=2)]
-    for law in [other.law(scores) for other in (*others, Top(3, candidates=4, k=2))]:
+    for law in [other.outcomes(scores) for other in (*others, GumbelTop(3, candidates=4, k=2))]:
         assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
 
 
@@ -202,7 +202,7 @@ def test_scores_are_as_near_to_the_best_as_stated(level):
     m = JointTop(1, candidates=4, k=2)
     t, least = m.interval(level), 1.0
     for scores in itertools.combinations_with_replacement([0, 1, 2, int(t), int(t) + 1], 4):
-        law = m.law(scores)
+        law = m.outcomes(scores)
         least = min(least, math.fsum(p for y, p in law.items() if loss(y, scores) <= t))
         assert all(m.error(y, scores) == loss(y, scores) for y in law)
     assert level <= least < level + 0.35
@@ -216,7 +216,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
     """Losses of 20 by rounds of which each has a twentieth of epsilon, and of one choice with half of it."""
     scores = [10**5 // (i + 1) ** 2 for i in range(200)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
-    rounds = Top.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
+    rounds = GumbelTop.calibrated(nz.Pure(1), candidates=200, k=20, monotone=True)
     assert joint.guarantee(1).epsilon == rounds.guarantee(1).epsilon == 1
     assert mean_loss(joint, scores, 60) < 0.75 * mean_loss(rounds, scores, 60)
 
@@ -224,8 +224,8 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
 def test_where_all_scores_are_near_rounds_are_better():
     scores = [3 * i for i in range(60)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
-    rounds = Top.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
-    means = [math.fsum(p * loss(y, scores) for y, p in m.law(scores).items()) for m in (rounds, joint)]
+    rounds = GumbelTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
+    means = [math.fsum(p * loss(y, scores) for y, p in m.outcomes(scores).items()) for m in (rounds, joint)]
     assert means[0] < 0.8 * means[1]
 
 

@@ -236,7 +236,7 @@ def test_coarser_steps_are_careful():
 @pytest.mark.parametrize("scores", [[0, 0, 0], [0, 2, 1], [3, 0, 0]], ids=repr)
 def test_the_law_of_the_gap_is_that_of_all_noise_with_fractions(noise, scores):
     m = NoisyMaxGap("1/2", candidates=3, noise=noise)
-    law, listed = by_noise(scores, noise, 1 / 2, 15, index_and_gap), m.law(scores)
+    law, listed = by_noise(scores, noise, 1 / 2, 15, index_and_gap), m.outcomes(scores)
     assert math.fsum(listed.values()) == pytest.approx(1, abs=1e-12)
     assert all(listed.get(y, 0) == pytest.approx(p, abs=1e-11) for y, p in law.items())
     assert min(gap for _, gap in law) == 0
@@ -244,7 +244,7 @@ def test_the_law_of_the_gap_is_that_of_all_noise_with_fractions(noise, scores):
 
 @BOTH
 def test_the_index_of_the_gap_is_the_index(noise):
-    scores, gap = [0, 1, 3, 2], NoisyMaxGap(2, candidates=4, noise=noise).law([0, 1, 3, 2])
+    scores, gap = [0, 1, 3, 2], NoisyMaxGap(2, candidates=4, noise=noise).outcomes([0, 1, 3, 2])
     alone = {"laplace": NoisyMax, "geometric": PermuteAndFlip}[noise](2, candidates=4)
     sums = [math.fsum(p for (i, _), p in gap.items() if i == j) for j in range(4)]
     assert sums == pytest.approx(alone.pmf(range(4), scores), rel=1e-11)
@@ -261,7 +261,7 @@ def test_the_gap_is_free_for_every_move_of_small_scores(noise, monotone, scale):
     for q in itertools.combinations_with_replacement(range(3), 3):
         for s in moves(3, 1, monotone):
             for key in (q, tuple(np.add(q, s).tolist())):
-                laws[key] = laws.get(key) or m.law(key)
+                laws[key] = laws.get(key) or m.outcomes(key)
             reached = max(reached, worst(laws[q], laws[tuple(np.add(q, s).tolist())]))
     stated = float(m.guarantee(1).epsilon)
     assert stated == (1 if monotone else 2) / float(m.scale)
@@ -276,7 +276,7 @@ def test_the_gap_is_free_with_many_ties(noise):
         q = [0, 0] + [level] * 5
         for first in (0, 1):
             moved = [first, 0] + [level + (i < movers) for i in range(5)]
-            assert worst(m.law(q), m.law(moved)) <= 4 * (1 + 1e-9)
+            assert worst(m.outcomes(q), m.outcomes(moved)) <= 4 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(("noise", "least"), [("laplace", 1.99), ("geometric", 1000)])
@@ -291,7 +291,7 @@ def test_the_noisy_maximum_must_not_be_released(noise, least):
     assert max(abs(math.log(P[y] / Q[y])) if Q[y] else math.inf for y in middle) > least
     m = NoisyMaxGap(1, candidates=2, monotone=True, noise=noise)
     assert m.guarantee(1).epsilon == 1
-    assert worst(m.law([0, 0]), m.law([1, 1])) < 1e-12
+    assert worst(m.outcomes([0, 0]), m.outcomes([1, 1])) < 1e-12
 
 
 @BOTH
@@ -299,7 +299,7 @@ def test_half_the_noise_is_convicted(noise):
     m = NoisyMaxGap(1, candidates=3, noise=noise)
     x, y, d = m.pairs()[0]
     for factor, honest in ((1, True), (0.8, False)):
-        law = NoisyMaxGap(factor, candidates=3, noise=noise).law
+        law = NoisyMaxGap(factor, candidates=3, noise=noise).outcomes
         assert (worst(law(x), law(y)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)) is honest
 
 
@@ -309,7 +309,7 @@ def test_half_the_noise_is_convicted(noise):
 )
 def test_gaps_that_are_drawn_follow_the_law(noise, scale, scores):
     m = NoisyMaxGap(scale, candidates=5, noise=noise)
-    drawn, law = Counter(m(scores) for _ in range(5000)), m.law(scores)
+    drawn, law = Counter(m(scores) for _ in range(5000)), m.outcomes(scores)
     assert all(type(v) is int for y in drawn for v in y)
     assert drawn.keys() <= law.keys()
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA
@@ -319,7 +319,7 @@ def test_gaps_that_are_drawn_follow_the_law(noise, scale, scores):
 def test_a_gap_that_is_never_reduced_is_told_apart(noise):
     """A broken sampler: the difference of whole parts, without the coin."""
     m, scores = NoisyMaxGap(1, candidates=3, noise=noise), [0, 1, 1]
-    law, drawn = m.law(scores), Counter()
+    law, drawn = m.outcomes(scores), Counter()
     for _ in range(5000):
         noisy = np.array(scores) + np.asarray(m._noise.sample(3, nz.exact.random.SYSTEM))
         best = np.flatnonzero(noisy == noisy.max())
@@ -333,7 +333,7 @@ def test_the_gap_is_as_near_to_the_truth_as_stated(noise, level):
     m = NoisyMaxGap(1, candidates=3, noise=noise)
     t = m.interval(level)
     for scores in itertools.product((0, 1, 5), repeat=3):
-        law = m.law(scores)
+        law = m.outcomes(scores)
         assert math.fsum(p for y, p in law.items() if m.error(y, scores) <= t) >= level
         assert all(max(scores) - scores[i] <= m.error((i, g), scores) for i, g in law)
     assert m.error((0, 4), [7, 5, 1]) == 2
@@ -348,7 +348,7 @@ def leads(scores):
 def held(m, scores, ends):
     """How likely the true lead of what is released lies within an error bar."""
     lead = leads(list(scores))
-    return math.fsum(p for (i, gap), p in m.law(scores).items() if ends(gap)[0] <= lead[i] <= ends(gap)[1])
+    return math.fsum(p for (i, gap), p in m.outcomes(scores).items() if ends(gap)[0] <= lead[i] <= ends(gap)[1])
 
 
 @BOTH
@@ -364,7 +364,7 @@ def test_the_lead_lies_within_its_bar(noise, level, scale):
 def test_the_gap_of_a_winner_that_is_not_the_best_shows_nothing_of_its_loss(scores):
     """One-sided noise has no memory: the gap has the same geometric law, whatever the loss."""
     m, a = NoisyMaxGap(2, candidates=len(scores)), math.exp(-1 / 2)
-    law = m.law(scores)
+    law = m.outcomes(scores)
     for i in np.flatnonzero(np.array(scores) < max(scores)):
         chances = [law[i, gap] for gap in range(20)]
         assert chances == pytest.approx([chances[0] * a**gap for gap in range(20)], rel=1e-9)
@@ -388,7 +388,7 @@ def test_a_bar_that_forgets_what_a_winner_needed_is_too_short():
 @BOTH
 def test_its_pairs_are_as_tight_as_stated(noise):
     m = NoisyMaxGap("3/2", candidates=3, noise=noise)
-    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
+    parts = [worst(m.outcomes(x), m.outcomes(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert m.tightness <= max(parts) <= 1 + 1e-9
 
 

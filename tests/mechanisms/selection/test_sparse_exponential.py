@@ -16,8 +16,7 @@ from tests.tapes import Script
 import noisette as nz
 from noisette.errors import InputError
 from noisette.mechanisms import Exponential, calibrate
-from noisette.mechanisms.selection.sparse_exponential import SparseExponential
-from noisette.mechanisms.selection.sparse_scores import read_listed
+from noisette.mechanisms.selection.sparse_exponential import SparseExponential, read_sparse_scores
 
 HUGE = 2**64
 
@@ -32,7 +31,7 @@ def by_definition(m, scores):
 
 
 def worst_loss(m, one, other):
-    P, Q = m.law(one), m.law(other)
+    P, Q = m.outcomes(one), m.outcomes(other)
     return max(abs(math.log(P[i] / Q[i])) for i in P)
 
 
@@ -44,7 +43,7 @@ def worst_loss(m, one, other):
 def test_the_law_is_that_of_the_exponential_mechanism(scale, scores):
     m, plain = SparseExponential(scale, candidates=4), Exponential(scale, candidates=4)
     dense = [scores.get(i, 0) for i in range(4)]
-    assert list(m.law(scores).values()) == pytest.approx(plain.pmf(range(4), dense), rel=1e-12)
+    assert list(m.outcomes(scores).values()) == pytest.approx(plain.pmf(range(4), dense), rel=1e-12)
 
 
 def test_what_is_listed_with_score_zero_is_as_if_it_were_not():
@@ -53,7 +52,7 @@ def test_what_is_listed_with_score_zero_is_as_if_it_were_not():
     for candidate in (0, 5, 6, 17, 2**63, HUGE - 1):
         assert m.chance(candidate, bare) == pytest.approx(m.chance(candidate, full), rel=1e-12)
     small = SparseExponential(2, candidates=6)
-    assert small.law({1: 4}) == pytest.approx(small.law({1: 4, 0: 0, 5: 0}), rel=1e-14)
+    assert small.outcomes({1: 4}) == pytest.approx(small.outcomes({1: 4, 0: 0, 5: 0}), rel=1e-14)
 
 
 @pytest.mark.parametrize("size", [HUGE, 2**200, 2**960, 3])
@@ -130,12 +129,12 @@ def test_the_others_are_drawn_evenly():
     assert p_value(np.bincount(places, minlength=16), [1 / 16] * 16) > ALPHA
     few = SparseExponential(10, candidates=9)
     draws = [few({0: 1, 4: -1, 5: 2, 8: 1}) for _ in range(4000)]
-    assert p_value(np.bincount(draws, minlength=9), list(few.law({0: 1, 4: -1, 5: 2, 8: 1}).values())) > ALPHA
+    assert p_value(np.bincount(draws, minlength=9), list(few.outcomes({0: 1, 4: -1, 5: 2, 8: 1}).values())) > ALPHA
 
 
 @given(st.sets(st.integers(0, 19), max_size=19))
 def test_ranks_of_others_are_counted_right(listed):
-    read = read_listed(dict.fromkeys(listed, 1), 20)
+    read = read_sparse_scores(dict.fromkeys(listed, 1), 20)
     others = [i for i in range(20) if i not in listed]
     assert [read.unlisted(rank) for rank in range(len(others))] == others
 
@@ -150,7 +149,7 @@ def test_every_candidate_may_be_listed():
 def test_mappings_and_pairs_of_arrays_are_the_same(kind):
     m, scores = SparseExponential(1, candidates=250), {3: 2, 249: 4, 17: -1}
     arrays = np.array(list(scores), kind), np.array(list(scores.values()))
-    assert m.law(scores) == m.law(arrays) == m.law((list(scores), tuple(scores.values())))
+    assert m.outcomes(scores) == m.outcomes(arrays) == m.outcomes((list(scores), tuple(scores.values())))
 
 
 def test_candidates_beyond_floats_are_kept_apart():
@@ -184,7 +183,7 @@ def test_losses_are_as_stated(m):
     t, worst = m.interval(0.9), 1.0
     for losses in itertools.product(range(16), repeat=m.candidates - 1):
         x = {i + 1: -loss for i, loss in enumerate(losses)}
-        worst = min(worst, sum(p for y, p in m.law(x).items() if m.error(y, x) <= t))
+        worst = min(worst, sum(p for y, p in m.outcomes(x).items() if m.error(y, x) <= t))
     assert worst >= 0.9 - 1e-12
     tight = {i: -int(t) for i in range(1, m.candidates)}
     assert m.chance(0, tight) < 0.9  # a smaller t would not do
@@ -216,7 +215,7 @@ def test_bad_parameters_are_refused(options):
 
 def test_laws_of_huge_domains_are_refused():
     with pytest.raises(InputError, match="4,096"):
-        SparseExponential(1, candidates=HUGE).law({})
+        SparseExponential(1, candidates=HUGE).outcomes({})
 
 
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.booleans())

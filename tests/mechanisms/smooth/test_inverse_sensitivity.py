@@ -15,7 +15,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.quantiles.quantile import Quantile
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.triangles import Triangles
+from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -23,7 +23,7 @@ MEDIAN = Order("1/2", 0, 6, neighbours=REPLACE)
 
 
 def chances(m, x):
-    return np.array(list(m.law(list(x)).values()))
+    return np.array(list(m.outcomes(list(x)).values()))
 
 
 def worst(m, world, around):
@@ -78,7 +78,7 @@ def test_all_pairs_keep_epsilon_if_records_come_and_go(q):
 def test_all_pairs_of_sums_and_of_graphs_keep_epsilon():
     assert worst(InverseSensitivity(2, statistic=Trimmed(3, 0, 3)), tables(3), lambda x: neighbours(x, REPLACE)) <= 1
     world, _, around = graphs(5)
-    assert 0.4 < worst(InverseSensitivity(2, statistic=Triangles(5)), world, around) <= 1 + 1e-12
+    assert 0.4 < worst(InverseSensitivity(2, statistic=TriangleCount(5)), world, around) <= 1 + 1e-12
 
 
 def test_on_a_wide_span_no_smaller_epsilon_holds():
@@ -116,7 +116,7 @@ AWKWARD = [
     (InverseSensitivity(2, statistic=Order("1/2", 0, 20)), [3, 3, 9, 12, 20]),
     (InverseSensitivity("1/3", statistic=Order("1/2", 0, 20)), []),
     (InverseSensitivity(3, statistic=Trimmed(4, -3, 3)), [-3, 0, 1, 9]),
-    (InverseSensitivity(2, statistic=Triangles(5)), [(0, 1), (1, 2), (0, 2), (2, 3)]),
+    (InverseSensitivity(2, statistic=TriangleCount(5)), [(0, 1), (1, 2), (0, 2), (2, 3)]),
 ]
 
 
@@ -124,7 +124,7 @@ AWKWARD = [
 def test_draws_follow_the_law(m, x):
     low, high = m.statistic.span
     draws = np.array([m(x) for _ in range(4000)])
-    law = np.array(list(m.law(x).values()))
+    law = np.array(list(m.outcomes(x).values()))
     assert law.sum() == pytest.approx(1, abs=1e-12)
     assert p_value(np.bincount(draws - low, minlength=high - low + 1), law) > ALPHA
 
@@ -135,7 +135,7 @@ def test_a_span_of_2_to_the_58_points():
     assert abs(m(x) - 2**57 - 250) < 200
     assert m.half_width(x) < 30
     with pytest.raises(InputError, match="smaller span"):
-        m.law(x)
+        m.outcomes(x)
 
 
 # What to expect
@@ -143,7 +143,7 @@ def test_a_span_of_2_to_the_58_points():
 
 @pytest.mark.parametrize(("m", "x"), AWKWARD, ids=["median", "empty", "sum", "graph"])
 def test_errors_are_as_stated(m, x):
-    law, value = m.law(x), m.statistic.value(m.statistic.read(x))
+    law, value = m.outcomes(x), m.statistic.value(m.statistic.read(x))
     for level in (0.5, 0.9, 0.99):
         t = m.half_width(x, level)
         assert math.fsum(p for y, p in law.items() if abs(y - value) <= t) >= level - 1e-12

@@ -17,18 +17,18 @@ from noisette.audit.divergence import hockey_stick, largest_loss, renyi
 from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
-from noisette.mechanisms.smooth.largest_sensitivity import Fall
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.smooth import Smooth
-from noisette.mechanisms.smooth.triangles import Triangles
-from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+from noisette.mechanisms.smooth.statistic import Fall
+from noisette.mechanisms.smooth.triangles import TriangleCount
+from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 MEDIAN = Order("1/2", 0, 6, neighbours=REPLACE)
 
 
 def laws(m, world):
-    return {x: np.array(list(m.law(list(x)).values())) for x in world}
+    return {x: np.array(list(m.outcomes(list(x)).values())) for x in world}
 
 
 def worst(m, world, around, measure):
@@ -65,8 +65,8 @@ def test_all_pairs_of_small_tables_keep_epsilon_and_delta():
 
 
 def test_all_pairs_of_graphs_keep_epsilon():
-    m, (world, _, around) = Smooth(1, statistic=Triangles(4), beta="1/5"), graphs(4)
-    known = {g: np.array(list(m.law(sorted(g)).values())) for g in world}
+    m, (world, _, around) = Smooth(1, statistic=TriangleCount(4), beta="1/5"), graphs(4)
+    known = {g: np.array(list(m.outcomes(sorted(g)).values())) for g in world}
     assert max(largest_loss(known[g], known[h]) for g in world for h in around(g)) <= 1 + 1e-9
 
 
@@ -76,7 +76,7 @@ def test_trimmed_sums_keep_epsilon():
 
 
 def test_trimmed_means_keep_epsilon_if_records_come_and_go():
-    m = Smooth(1, statistic=TrimmedMean(0, 3, trim=1, parts=4), beta="1/8", span=(-100, 112))
+    m = Smooth(1, statistic=TrimmedAverage(0, 3, trim=1, parts=4), beta="1/8", span=(-100, 112))
     world = [x for n in range(7) for x in tables(n)]
     assert 0.6 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE), largest_loss) <= 1 + 1e-9
 
@@ -104,13 +104,13 @@ def test_all_pairs_of_small_tables_keep_rho_if_records_come_and_go():
 @pytest.mark.parametrize("noise", ["cauchy", "student"])
 def test_on_a_wide_span_no_smaller_epsilon_holds(noise):
     m = Smooth(1, statistic=Order("1/2", 0, 100), beta="1/4", noise=noise, span=(-1000, 1100))
-    known = [[np.array(list(m.law(x).values())) for x in pair[:2]] for pair in m.pairs()]
+    known = [[np.array(list(m.outcomes(x).values())) for x in pair[:2]] for pair in m.pairs()]
     assert 0.97 < max(largest_loss(*both) for both in known) <= 1
 
 
 def test_on_a_wide_span_no_smaller_delta_holds():
     m = Smooth(1, "1/100", statistic=Order("1/2", 0, 1000), beta="1/10", noise="laplace", span=(-20_000, 21_000))
-    known = [[np.array(list(m.law(x).values())) for x in pair[:2]] for pair in m.pairs()]
+    known = [[np.array(list(m.outcomes(x).values())) for x in pair[:2]] for pair in m.pairs()]
     assert 0.008 < max(hockey_stick(*both, 1.0) for both in known) <= 0.01
 
 
@@ -200,7 +200,7 @@ def test_rounding_the_sensitivity_up_costs_nothing():
 @pytest.mark.parametrize("x", [[0, 3, 4, 6, 6], [5] * 9, [0] * 40], ids=["spread", "even", "sure"])
 def test_draws_follow_the_law(noise, x):
     m = Smooth(1, "1/50" if noise == "laplace" else 0, statistic=MEDIAN, beta="1/10", noise=noise, span=(-20, 30))
-    law = m.law(x)
+    law = m.outcomes(x)
     assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
     draws = [m(x) for _ in range(3000)]
     assert all(type(y) is int for y in draws)
@@ -249,7 +249,7 @@ def test_a_span_holds_what_is_released():
 def test_errors_are_as_stated(noise):
     m = Smooth(1, statistic=MEDIAN, beta="1/10", noise=noise, span=(-100, 106))
     for x, level in itertools.product([(0, 0, 6), (0, 3, 6), (3, 3, 3, 3, 3, 3, 3)], (0.5, 0.9, 0.99)):
-        law, t = m.law(list(x)), m.half_width(list(x), level)
+        law, t = m.outcomes(list(x)), m.half_width(list(x), level)
         inside = math.fsum(p for y, p in law.items() if m.error(y, list(x)) <= t)
         assert inside >= level - 1e-12
         assert math.fsum(p for y, p in law.items() if m.error(y, list(x)) <= t - 1) < level
@@ -316,7 +316,7 @@ def test_bad_tables_are_refused_before_any_coin_is_drawn(bad):
 def test_what_cannot_be_written_out_is_refused():
     m = Smooth(1, statistic=Order("1/2", 0, 10**6), beta="1/10")
     with pytest.raises(InputError, match="smaller span"):
-        m.law([1, 2, 3])
+        m.outcomes([1, 2, 3])
     with pytest.raises(InputError, match="level"):
         m.interval(1)
     assert isinstance(replace(m, epsilon=2)([1, 2, 3], SYSTEM), int)

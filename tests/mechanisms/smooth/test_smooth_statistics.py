@@ -12,10 +12,10 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest, near_logs, pieces, sensitivity_steps
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.triangles import Triangles
-from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
+from noisette.mechanisms.smooth.statistic import Fall, largest, near_logs, pieces, sensitivity_steps
+from noisette.mechanisms.smooth.triangles import TriangleCount
+from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 TOP = 3
@@ -236,7 +236,7 @@ def trimmed_mean(x, trim, parts):
 
 @pytest.mark.parametrize(("trim", "parts"), [(0, 1), (0, 12), (1, 12), (2, 7)])
 def test_the_bound_of_a_trimmed_mean_is_smooth_and_covers_all_neighbours(trim, parts):
-    statistic, world = TrimmedMean(0, TOP, trim=trim, parts=parts), [x for n in range(9) for x in tables(n)]
+    statistic, world = TrimmedAverage(0, TOP, trim=trim, parts=parts), [x for n in range(9) for x in tables(n)]
     answer = {x: trimmed_mean(x, trim, parts) for x in world}
     read = {x: statistic.read(list(x)) for x in world}
     assert all(statistic.value(read[x]) == answer[x] for x in world)
@@ -247,7 +247,7 @@ def test_the_bound_of_a_trimmed_mean_is_smooth_and_covers_all_neighbours(trim, p
 
 @pytest.mark.parametrize(("trim", "parts"), [(0, 12), (1, 12)])
 def test_the_bound_of_a_trimmed_mean_is_above_that_of_all_tables_and_not_far(trim, parts):
-    statistic, beta = TrimmedMean(0, TOP, trim=trim, parts=parts), Fraction(1, 2)
+    statistic, beta = TrimmedAverage(0, TOP, trim=trim, parts=parts), Fraction(1, 2)
     world = [x for n in range(11) for x in tables(n)]
     inner = {x for x in world if len(x) < 10}
     answer = {x: trimmed_mean(x, trim, parts) for x in world}
@@ -261,7 +261,7 @@ def test_the_bound_of_a_trimmed_mean_is_above_that_of_all_tables_and_not_far(tri
     assert sorted(ratios)[len(ratios) // 2] < 2
 
 
-class Nearer(TrimmedMean):
+class Nearer(TrimmedAverage):
     """A broken twin: gaps are divided by as many values as are left, as if none could go."""
 
     def _gaps(self, table):
@@ -270,7 +270,7 @@ class Nearer(TrimmedMean):
         return -(-super()._gaps(table) * (m - 1 - k) // (m + 1))
 
 
-class Still(TrimmedMean):
+class Still(TrimmedAverage):
     """A broken twin: the gaps of the table at hand, whatever could change."""
 
     def smooth(self, table, beta):
@@ -281,14 +281,14 @@ class Still(TrimmedMean):
 def test_broken_trimmed_means_are_convicted(twin, beta):
     world = [x for n in range(7) for x in tables(n)]
     answer = {x: trimmed_mean(x, 1, 12) for x in world}
-    for kind, right in ((TrimmedMean, True), (twin, False)):
+    for kind, right in ((TrimmedAverage, True), (twin, False)):
         statistic = kind(0, TOP, trim=1, parts=12)
         bound = {x: size(statistic.smooth(statistic.read(list(x)), beta), beta) for x in world}
         assert is_smooth(world, answer, bound, lambda x: neighbours(x, ADD_REMOVE), beta) is right
 
 
 def test_a_trimmed_mean_of_many_records_moves_little():
-    statistic, x = TrimmedMean(-(10**6), 10**6, trim=200, parts=1000), np.random.default_rng().normal(0, 300, 50_000)
+    statistic, x = TrimmedAverage(-(10**6), 10**6, trim=200, parts=1000), np.random.default_rng().normal(0, 300, 50_000)
     table = statistic.read(x.astype(int))
     fall = statistic.smooth(table, Fraction(1, 10))
     kept = np.sort(x.astype(int))[200:-200]
@@ -298,7 +298,7 @@ def test_a_trimmed_mean_of_many_records_moves_little():
         statistic.reaches(table)
 
 
-# Triangles
+# TriangleCount
 
 
 def graphs(nodes):
@@ -315,7 +315,7 @@ def graphs(nodes):
 
 @pytest.mark.parametrize("nodes", [3, 4, 5])
 def test_gaps_of_triangles_are_those_of_all_graphs(nodes):
-    statistic, (world, answer, around) = Triangles(nodes), graphs(nodes)
+    statistic, (world, answer, around) = TriangleCount(nodes), graphs(nodes)
     levels = list(itertools.islice(furthest(world, answer, around), 2 * nodes))
     for g in world:
         graph = statistic.read(sorted(g))
@@ -325,13 +325,13 @@ def test_gaps_of_triangles_are_those_of_all_graphs(nodes):
 
 
 def test_rungs_move_by_one_at_most_and_never_claim_too_many_changes():
-    statistic, (world, answer, around) = Triangles(4), graphs(4)
+    statistic, (world, answer, around) = TriangleCount(4), graphs(4)
     true = changes(world, answer, around)
     rungs = {g: told(statistic, sorted(g)) for g in world}
     for g in world:
         assert all(rungs[g][answer[h]] <= true[g, answer[h]] for h in world)
         assert all(abs(rungs[g][y] - rungs[h][y]) <= 1 for h in around(g) for y in range(5))
-    statistic, (world, _, around) = Triangles(5), graphs(5)
+    statistic, (world, _, around) = TriangleCount(5), graphs(5)
     rungs = {g: told(statistic, sorted(g)) for g in world}
     assert all(abs(rungs[g][y] - rungs[h][y]) <= 1 for g in world for h in around(g) for y in range(11))
 
@@ -339,7 +339,7 @@ def test_rungs_move_by_one_at_most_and_never_claim_too_many_changes():
 def test_a_large_graph():
     draw = np.random.default_rng()
     edges = draw.integers(0, 500, (4000, 2))
-    statistic, edges = Triangles(500), edges[edges[:, 0] != edges[:, 1]]
+    statistic, edges = TriangleCount(500), edges[edges[:, 0] != edges[:, 1]]
     graph = statistic.read(edges)
     adjacent = np.zeros((500, 500), int)
     adjacent[edges[:, 0], edges[:, 1]] = adjacent[edges[:, 1], edges[:, 0]] = 1
@@ -355,9 +355,9 @@ LISTS = [math.nan, None, "12", True, [1.5, 2], [[1, 2], [3]], [[1, 2]], [1, None
 
 
 @pytest.mark.parametrize("bad", LISTS, ids=repr)
-@pytest.mark.parametrize("statistic", [Order("1/2", 0, 9), Trimmed(2, 0, 9), TrimmedMean(0, 9), Triangles(5)])
+@pytest.mark.parametrize("statistic", [Order("1/2", 0, 9), Trimmed(2, 0, 9), TrimmedAverage(0, 9), TriangleCount(5)])
 def test_bad_tables_are_refused_in_a_sentence(statistic, bad):
-    if isinstance(statistic, Triangles) and bad == [[1, 2]]:
+    if isinstance(statistic, TriangleCount) and bad == [[1, 2]]:
         return
     with pytest.raises(InputError) as error:
         statistic.read(bad)
@@ -368,16 +368,17 @@ def test_bad_tables_are_refused_in_a_sentence(statistic, bad):
 @pytest.mark.parametrize("edges", [[(0, 5)], [(-1, 0)], [(2, 2)], [(0, 1, 2)], [0, 1]])
 def test_bad_edges_are_refused(edges):
     with pytest.raises(InputError):
-        Triangles(5).read(edges)
+        TriangleCount(5).read(edges)
 
 
 def test_bad_parameters_are_refused():
     for make in (
         lambda: Order(0, 0, 9), lambda: Order("3/2", 0, 9), lambda: Order("1/2", 9, 9), lambda: Order("1/2", 0, 2**61),
         lambda: Order("1/2", 0, 1.5), lambda: Order("1/2", 0, 9, neighbours=1), lambda: Trimmed(4, 0, 9, trim=2),
-        lambda: Trimmed(0, 0, 9), lambda: Trimmed(2**30, 0, 2**31), lambda: Triangles(2), lambda: Triangles(10**6),
-        lambda: TrimmedMean(0, 9, trim=-1), lambda: TrimmedMean(0, 9, parts=0), lambda: TrimmedMean(9, 0),
-        lambda: TrimmedMean(0, 2**40, parts=2**30), lambda: TrimmedMean(0, 2**40, parts=2**19).read([1] * 9),
+        lambda: Trimmed(0, 0, 9), lambda: Trimmed(2**30, 0, 2**31), lambda: TriangleCount(2),
+        lambda: TriangleCount(10**6),
+        lambda: TrimmedAverage(0, 9, trim=-1), lambda: TrimmedAverage(0, 9, parts=0), lambda: TrimmedAverage(9, 0),
+        lambda: TrimmedAverage(0, 2**40, parts=2**30), lambda: TrimmedAverage(0, 2**40, parts=2**19).read([1] * 9),
     ):  # fmt: skip
         with pytest.raises(InputError):
             make()

@@ -20,7 +20,7 @@ from noisette.audit.sampled import epsilon_lower_bound
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.integers import CHUNK
 from noisette.mechanisms import calibrate
-from noisette.mechanisms.selection.top import Top
+from noisette.mechanisms.selection.gumbel_top import GumbelTop
 from noisette.mechanisms.sparse_vector.sparse import AboveThreshold, NumericSparse, Sparse
 from noisette.mechanisms.sparse_vector.sparse import examples as textbook
 from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector, examples
@@ -83,7 +83,7 @@ def test_the_law_is_that_of_the_definition(scales, positives, queries):
     m = SparseVector(*scales, positives=positives)
     noises = one_sided(m.threshold_scale, 40), one_sided(m.scale, 40)
     expected = by_definition(queries, *noises, positives, lambda q, n, gap: gap, centre=m.centre)
-    law = m.law(queries)
+    law = m.outcomes(queries)
     assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
     assert all(law.get(y, 0) == pytest.approx(p, abs=1e-13) for y, p in expected.items())
 
@@ -92,7 +92,7 @@ def test_the_textbook_law_is_that_of_the_definition():
     m = AboveThreshold("1/2")
     noises = two_sided(m.scale, 16), two_sided(2 * m.scale, 30)
     for queries in ([0, 0], [3, -2], [-2, 1]):
-        law, expected = m.law(queries), by_definition(queries, *noises, 1, lambda q, n, gap: True)
+        law, expected = m.outcomes(queries), by_definition(queries, *noises, 1, lambda q, n, gap: True)
         assert law == pytest.approx(expected, abs=1e-12)
 
 
@@ -100,14 +100,14 @@ def test_fresh_thresholds_make_runs_independent():
     """P(told of a then b) = P(told of a) P(told of b) where a ends with a positive."""
     one, two = Sparse(1, positives=1), Sparse(1, positives=2)
     a, b = [1, -1], [0, 2]
-    assert two.law(a + b)[(None, True, None, True)] == pytest.approx(
-        one.law(a)[(None, True)] * one.law(b)[(None, True)], rel=1e-12
+    assert two.outcomes(a + b)[(None, True, None, True)] == pytest.approx(
+        one.outcomes(a)[(None, True)] * one.outcomes(b)[(None, True)], rel=1e-12
     )
 
 
 def test_the_law_of_values_is_that_of_positives_times_that_of_noise():
     m = NumericSparse(1, value_scale=2, positives=2)
-    law, plain = m.law([2, -1, 0]), Sparse(1, positives=2).law([2, -1, 0])
+    law, plain = m.outcomes([2, -1, 0]), Sparse(1, positives=2).outcomes([2, -1, 0])
     noise = two_sided(2, 60)
     assert law[(5, None, -1)] == pytest.approx(plain[(True, None, True)] * noise[3] * noise[-1], rel=1e-12)
 
@@ -115,7 +115,7 @@ def test_the_law_of_values_is_that_of_positives_times_that_of_noise():
 @pytest.mark.parametrize("m", [SparseVector(1000, 10), SparseVector("1/4", "1/4", positives=9)])
 def test_laws_too_large_to_enumerate_are_refused(m):
     with pytest.raises(InputError, match="enumerated"):
-        m.law([0] * 12)
+        m.outcomes([0] * 12)
 
 
 # The theorem
@@ -127,7 +127,7 @@ def test_every_move_of_small_queries_keeps_epsilon_and_some_reach_it(scales, pos
     m = SparseVector(*scales, positives=positives, monotone=monotone)
     stated = float(m.guarantee(1).epsilon)
     at = [q + m.centre for q in (-2, 0, 1)]
-    laws = {q: m.law(q) for q in itertools.product(range(min(at) - 1, max(at) + 2), repeat=k)}
+    laws = {q: m.outcomes(q) for q in itertools.product(range(min(at) - 1, max(at) + 2), repeat=k)}
     worst = max(
         largest_loss(laws[q], laws[tuple(np.add(q, move))])
         for q in itertools.product(at, repeat=k)
@@ -146,7 +146,7 @@ def test_random_neighbours_keep_epsilon(monotone):
         m = SparseVector(*scales, positives=c, monotone=monotone)
         q = draw.integers(-6, 7, k)
         move = draw.integers(0 if monotone else -d, d + 1, k) * (draw.choice([-1, 1]) if monotone else 1)
-        assert largest_loss(m.law(q), m.law(q + move)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)
+        assert largest_loss(m.outcomes(q), m.outcomes(q + move)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -156,7 +156,7 @@ def test_histograms_pay_for_moves_that_add_up_to_little(relation):
     stated = m.guarantee(moved)
     assert stated == Pure(2 + (4 if relation is ADD_REMOVE else 6), neighbours=relation)
     some = [move for move in moves(3, 1, False) if sum(map(abs, move)) <= moved.l1]
-    laws = {q: m.law(q) for q in itertools.product(range(-2, 3), repeat=3)}
+    laws = {q: m.outcomes(q) for q in itertools.product(range(-2, 3), repeat=3)}
     at = list(itertools.product((-1, 0, 1), repeat=3))
     worst = max(largest_loss(laws[q], laws[tuple(np.add(q, move))]) for q in at for move in some)
     assert worst == pytest.approx(float(stated.epsilon), rel=1e-9)
@@ -165,13 +165,13 @@ def test_histograms_pay_for_moves_that_add_up_to_little(relation):
 @pytest.mark.parametrize("m", [*examples, *textbook], ids=repr)
 def test_pairs_reach_what_is_stated(m):
     for x, y, d in m.pairs():
-        assert largest_loss(m.law(x), m.law(y)) >= m.tightness * float(m.guarantee(d).epsilon)
+        assert largest_loss(m.outcomes(x), m.outcomes(y)) >= m.tightness * float(m.guarantee(d).epsilon)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_textbook_runs_keep_epsilon_for_every_move(k):
     m = AboveThreshold(1)
-    laws = {q: m.law(q) for q in itertools.product(range(-3, 4), repeat=k)}
+    laws = {q: m.outcomes(q) for q in itertools.product(range(-3, 4), repeat=k)}
     for q in itertools.product(range(-2, 3), repeat=k):
         assert all(largest_loss(laws[q], laws[tuple(np.add(q, move))]) <= 2 + 1e-9 for move in moves(k, 1, False))
 
@@ -182,7 +182,7 @@ def test_an_analyst_who_adapts_learns_no_more():
 
     def transcripts(first, after):
         """P(told); `after` holds what is asked after None, after a gap of 0, and after a larger one."""
-        laws = [m.law([first, query]) for query in after]
+        laws = [m.outcomes([first, query]) for query in after]
         return {
             y: p for i, law in enumerate(laws) for y, p in law.items() if i == (0 if y[0] is None else 1 + (y[0] > 0))
         }
@@ -200,7 +200,7 @@ def test_an_analyst_who_adapts_learns_no_more():
 def test_monotone_noise_for_queries_that_are_not_is_convicted():
     m = SparseVector(2, 2, monotone=True)
     x, y, _ = SparseVector(2, 2).pairs()[0]
-    assert largest_loss(m.law(x), m.law(y)) == pytest.approx(1.5)
+    assert largest_loss(m.outcomes(x), m.outcomes(y)) == pytest.approx(1.5)
     assert m.guarantee(1) == Pure(1)
     assert m.guarantee(Sensitivity(2, 2, 1, 2, neighbours=REPLACE)) == Pure("3/2", neighbours=REPLACE)
 
@@ -209,7 +209,7 @@ def test_one_positive_more_is_convicted():
     """E21: `count > c` tells c + 1 positives."""
     stated, later = SparseVector(2, 2), SparseVector(2, 2, positives=2)
     x, y, _ = later.pairs()[0]
-    assert largest_loss(later.law(x), later.law(y)) == pytest.approx(2.5)
+    assert largest_loss(later.outcomes(x), later.outcomes(y)) == pytest.approx(2.5)
     assert stated.guarantee(1) == Pure("3/2")
 
 
@@ -223,13 +223,13 @@ def test_the_compared_value_must_not_be_told():
     m = SparseVector(1, 1, monotone=True)
     P, Q = compared_values(m, [0, 0]), compared_values(m, [1, 0])
     assert any(P[y] > 1e-3 and y not in Q for y in P)  # a value that only one of them can have
-    assert largest_loss(m.law([0, 0]), m.law([1, 0])) <= m.guarantee(1).epsilon + 1e-9
+    assert largest_loss(m.outcomes([0, 0]), m.outcomes([1, 0])) <= m.guarantee(1).epsilon + 1e-9
 
 
 def test_a_threshold_without_noise_is_convicted():
     def silence(m):
         told = (None,) * 5
-        return math.log(m.law([m.centre] * 5)[told] / m.law([m.centre + 1] * 5)[told])
+        return math.log(m.outcomes([m.centre] * 5)[told] / m.outcomes([m.centre + 1] * 5)[told])
 
     assert silence(SparseVector(2, 4)) <= 0.5
     assert silence(SparseVector(TINY, 4)) > 1  # five silent answers cost more than all that is stated above
@@ -240,7 +240,7 @@ def test_less_noise_is_convicted(field, factor):
     m = SparseVector(2, 4)
     twin = dataclasses.replace(m, **{field: getattr(m, field) * Fraction(factor)})
     x, y, _ = twin.pairs()[0]
-    assert largest_loss(twin.law(x), twin.law(y)) > float(m.guarantee(1).epsilon) * 1.05
+    assert largest_loss(twin.outcomes(x), twin.outcomes(y)) > float(m.guarantee(1).epsilon) * 1.05
 
 
 def test_the_auditor_does_not_convict_it():
@@ -337,7 +337,7 @@ def test_numeric_sparse_has_the_textbooks_split():
 )
 def test_lists_and_streams_follow_the_law(m):
     x = [0, 2, -1, 1] if m.positives == 1 else [1, 0, 2]
-    law = m.law(x)
+    law = m.outcomes(x)
     common = sorted(law, key=law.get)[-30:]
 
     def streamed():
@@ -409,19 +409,19 @@ def test_thresholds_of_their_own():
 @pytest.mark.parametrize("m", [SparseVector(2, 4), SparseVector("1/2", 3, positives=3), SparseVector(5, 1)], ids=repr)
 def test_chances_of_being_wrong_bound_those_of_the_law(m):
     for n in range(1, 12):
-        assert m.law([-n]).get((None,), 0) >= 1 - m._rises(n) - 1e-12
-        assert m.law([n]).get((None,), 0) <= m._falls(n) + 1e-12
+        assert m.outcomes([-n]).get((None,), 0) >= 1 - m._rises(n) - 1e-12
+        assert m.outcomes([n]).get((None,), 0) <= m._falls(n) + 1e-12
     far = abs(m.centre) + 1  # from there on they are exact
-    assert 1 - m.law([-far])[(None,)] == pytest.approx(m._rises(far), rel=1e-9)
-    assert m.law([far])[(None,)] == pytest.approx(m._falls(far), rel=1e-9)
+    assert 1 - m.outcomes([-far])[(None,)] == pytest.approx(m._rises(far), rel=1e-9)
+    assert m.outcomes([far])[(None,)] == pytest.approx(m._falls(far), rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", ["1/3", 1, 7])
 def test_the_textbooks_chances_of_being_wrong_are_exact(scale):
     m = AboveThreshold(scale)
     for n in (1, 2, 5, 20):
-        assert m.law([-n])[(True,)] == pytest.approx(m._rises(n), rel=1e-11)
-        assert m.law([n])[(None,)] == pytest.approx(m._falls(n), rel=1e-11)
+        assert m.outcomes([-n])[(True,)] == pytest.approx(m._rises(n), rel=1e-11)
+        assert m.outcomes([n])[(None,)] == pytest.approx(m._falls(n), rel=1e-11)
 
 
 @pytest.mark.parametrize("m", [SparseVector(1, 2), AboveThreshold(1), SparseVector(1, 1, positives=2)], ids=repr)
@@ -429,14 +429,14 @@ def test_errors_stay_within_the_interval_for_every_list(m):
     for k, level in itertools.product((1, 2, 3), (0.5, 0.9)):
         t = m.interval(level, queries=k)
         for x in itertools.product((-int(t) - 1, int(t) + 1, 0), repeat=k):
-            right = math.fsum(p for y, p in m.law(x).items() if m.error(y, x) <= t)
+            right = math.fsum(p for y, p in m.outcomes(x).items() if m.error(y, x) <= t)
             assert right >= level - 1e-12
 
 
 def test_half_the_interval_is_too_narrow():
     m = SparseVector(2, 4)
     t = int(m.interval(0.9, queries=50))
-    silent = [m.law([-reach - 1] * 50)[(None,) * 50] for reach in (t // 2, t)]
+    silent = [m.outcomes([-reach - 1] * 50)[(None,) * 50] for reach in (t // 2, t)]
     assert silent[0] < 0.9 <= silent[1]
 
 
@@ -462,14 +462,14 @@ def test_values_cost_more_than_positives_and_are_within_the_interval():
     t = m.interval(0.9, queries=2)
     assert t >= Sparse(1, positives=1).interval(0.9, queries=2)
     for x in ([0, 0], [-int(t) - 1, 0], [9, 9]):
-        assert math.fsum(p for y, p in m.law(x).items() if m.error(y, x) <= t) >= 0.9
+        assert math.fsum(p for y, p in m.outcomes(x).items() if m.error(y, x) <= t) >= 0.9
 
 
 def test_offline_the_highest_are_found_more_surely():
     """False negatives: five of a hundred counts are high; both mechanisms are worth epsilon = 1."""
     scores, c, runs = np.array([0] * 95 + [40] * 5), 5, 60
     svt = calibrate(SparseVector, 1, positives=c, monotone=True)
-    top = calibrate(Top, 1, k=c, candidates=100, monotone=True)
+    top = calibrate(GumbelTop, 1, k=c, candidates=100, monotone=True)
 
     def compared():
         order = np.random.default_rng().permutation(scores) - 20  # halfway is the best threshold

@@ -111,7 +111,7 @@ def test_roots_of_squares_and_of_their_neighbours_are_told_apart():
 @pytest.mark.parametrize("people", [[], [(0, 0)], [(3, 1)] * 3, [(1, 2), (0, 1), (4, 3), (4, 4), (2, 2)]], ids=str)
 def test_the_law_is_that_of_rank_errors(k, people):
     m = NearestPlace("3/2", k=k, columns=(0, 4), rows=(0, 4), place=(1, 2))
-    law = m.law(table(people))
+    law = m.outcomes(table(people))
     assert law == pytest.approx(by_definition(m, people), rel=1e-12)
     assert list(law) == points_of(m.columns, m.rows)
 
@@ -120,7 +120,9 @@ def test_a_prior_multiplies_the_law():
     weights = ((3, 1, 4), (1, 5, 9))
     m = NearestPlace(2, k=2, columns=(5, 7), rows=(1, 2), place=(5, 1), prior=weights)
     people = [(5, 1), (6, 2), (7, 2)]
-    assert m.law(people) == pytest.approx(by_definition(m, people, lambda y: weights[y[1] - 1][y[0] - 5]), rel=1e-12)
+    assert m.outcomes(people) == pytest.approx(
+        by_definition(m, people, lambda y: weights[y[1] - 1][y[0] - 5]), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("radii", [None, (0, 1, 4, 9, 16), (2, 30)], ids=str)
@@ -132,25 +134,25 @@ def test_the_radius_is_the_quantile_mechanism_aimed_at_rank_k(radii, k):
     cells = [next(i for i, r in enumerate(outcomes) if square(p, (0, 1)) <= r) for p in people]
     histogram = np.bincount(cells, minlength=len(outcomes))
     other = Quantile("2/3", q=0, cells=len(outcomes), shift=k)
-    assert list(m.law(people)) == outcomes
-    assert list(m.law(people).values()) == pytest.approx(other.pmf(np.arange(len(outcomes)), histogram), rel=1e-12)
+    assert list(m.outcomes(people)) == outcomes
+    assert list(m.outcomes(people).values()) == pytest.approx(other.pmf(np.arange(len(outcomes)), histogram), rel=1e-12)
 
 
 def test_radii_that_do_not_reach_everyone():
     m = NearestRadius(1, k=2, columns=(0, 4), rows=(0, 0), place=(0, 0), radii=(0, 1))
-    assert m.law([(3, 0)] * 5) == pytest.approx({0: 0.5, 1: 0.5})  # both are two people short
-    assert m.law([(0, 0), (0, 0), (4, 0)]) == pytest.approx({0: 0.5, 1: 0.5})  # the second one spans 2 .. 2
+    assert m.outcomes([(3, 0)] * 5) == pytest.approx({0: 0.5, 1: 0.5})  # both are two people short
+    assert m.outcomes([(0, 0), (0, 0), (4, 0)]) == pytest.approx({0: 0.5, 1: 0.5})  # the second one spans 2 .. 2
     assert {m([(3, 0)] * 5) for _ in range(100)} == {0, 1}
 
 
 def test_people_outside_count_as_at_the_border():
     m = NearestPlace(2, k=1, columns=(0, 3), rows=(0, 3), place=(0, 0))
-    assert m.law([(9, 1), (-5, 2**70), (-(2**90), -1)]) == m.law([(3, 1), (0, 3), (0, 0)])
+    assert m.outcomes([(9, 1), (-5, 2**70), (-(2**90), -1)]) == m.outcomes([(3, 1), (0, 3), (0, 0)])
 
 
 def test_only_distances_from_the_place_matter():
     m = NearestPlace(2, k=2, columns=(0, 2), rows=(0, 2), place=(1, 1))
-    assert m.law([(0, 0), (1, 0)]) == m.law([(2, 1), (2, 2)])
+    assert m.outcomes([(0, 0), (1, 0)]) == m.outcomes([(2, 1), (2, 2)])
 
 
 # The theorem: all small towns, all neighbours
@@ -200,7 +202,7 @@ def representatives(m):
 @pytest.mark.parametrize("m", KINDS, ids=repr)
 def test_all_towns_of_three_on_25_points_keep_epsilon(m, relation):
     points = representatives(m)
-    worst = worst_loss(laws_of_towns(m.law, points, 3), points, relation)
+    worst = worst_loss(laws_of_towns(m.outcomes, points, 3), points, relation)
     assert 0.75 * float(m.guarantee().epsilon) < worst <= float(m.guarantee().epsilon) * (1 + 1e-9)
 
 
@@ -211,7 +213,7 @@ def test_all_towns_of_four_on_nine_points_keep_epsilon(relation):
         NearestPlace(2, k=1, columns=(0, 2), rows=(0, 2), place=(1, 0)),
         NearestPlace(2, k=2, columns=(0, 2), rows=(0, 2), place=(0, 0), prior=((1, 2, 3), (1, 9, 1), (5, 1, 1))),
     ):
-        worst = worst_loss(laws_of_towns(m.law, points, 4), points, relation)
+        worst = worst_loss(laws_of_towns(m.outcomes, points, 4), points, relation)
         assert 0.6 * float(m.guarantee().epsilon) < worst <= float(m.guarantee().epsilon) * (1 + 1e-9)
 
 
@@ -221,14 +223,14 @@ def test_the_guarantee_is_tight_on_larger_grids(relation):
     m = NearestPlace(4, k=25, columns=(0, 39), rows=(0, 39), place=(0, 0))
     crowd = [(1, 0)] * 25
     one, other = ([*crowd, (39, 39)], [*crowd, (0, 0)]) if relation is REPLACE else (crowd, [*crowd, (0, 0)])
-    loss = largest_loss(*(np.array(list(m.law(x).values())) for x in (one, other)))
+    loss = largest_loss(*(np.array(list(m.outcomes(x).values())) for x in (one, other)))
     assert 0.998 < loss / float(m.guarantee().epsilon) <= 1
 
 
 @pytest.mark.parametrize("m", KINDS, ids=repr)
 def test_what_pairs_show_is_what_is_stated(m):
     shown = [
-        largest_loss(*(np.array(list(m.law(z).values())) for z in (x, y))) / float(m.guarantee(d).epsilon)
+        largest_loss(*(np.array(list(m.outcomes(z).values())) for z in (x, y))) / float(m.guarantee(d).epsilon)
         for x, y, d in m.pairs()
     ]
     assert shown == pytest.approx([m.tightness] * 2, rel=1e-9)
@@ -237,7 +239,7 @@ def test_what_pairs_show_is_what_is_stated(m):
 def test_half_the_sensitivity_is_convicted():
     m, claimed = NearestPlace.calibrated(nz.Pure(2), k=1, columns=(0, 4), rows=(0, 4), place=(0, 0)), 1
     points = representatives(m)
-    assert worst_loss(laws_of_towns(m.law, points, 2), points, ADD_REMOVE) > 1.5 * claimed
+    assert worst_loss(laws_of_towns(m.outcomes, points, 2), points, ADD_REMOVE) > 1.5 * claimed
 
 
 SMALL = NearestPlace(1, k=1, columns=(0, 2), rows=(0, 2), place=(0, 0))
@@ -261,7 +263,7 @@ def test_minus_the_distance_has_the_diameter_for_its_sensitivity():
     """To claim 1 is convicted at once; the diameter of this street, 4 steps, keeps its epsilon, as ranks do."""
     points = points_of(*STREET)
     claimed, honest = (laws_of_towns(minus_distance(2 * sensitivity), points, 3) for sensitivity in (1, 4))
-    ranks = laws_of_towns(NearestPlace(2, k=1, columns=(0, 4), rows=(0, 0), place=(0, 0)).law, points, 3)
+    ranks = laws_of_towns(NearestPlace(2, k=1, columns=(0, 4), rows=(0, 0), place=(0, 0)).outcomes, points, 3)
     for relation in (ADD_REMOVE, REPLACE):
         assert worst_loss(claimed, points, relation) > 1.9  # of 1
         assert 0.4 < worst_loss(honest, points, relation) <= 1
@@ -282,7 +284,7 @@ def rings_regardless_of_size(people):
 
 def only_where_people_are(people):
     """A broken twin that names the k-th nearest's own ring among those of people."""
-    law = np.array(list(SMALL.law(people).values()))
+    law = np.array(list(SMALL.outcomes(people).values()))
     own = {square(p, (0, 0)) for p in people.tolist()}
     law *= [not own or square(y, (0, 0)) in own for y in points_of((0, 2), (0, 2))]
     return dict(enumerate(law / law.sum()))
@@ -290,7 +292,7 @@ def only_where_people_are(people):
 
 def test_rings_must_count_by_their_points_and_be_open_to_nobody():
     points = points_of((0, 2), (0, 2))
-    assert worst_loss(laws_of_towns(SMALL.law, points, 3), points, ADD_REMOVE) <= 2
+    assert worst_loss(laws_of_towns(SMALL.outcomes, points, 3), points, ADD_REMOVE) <= 2
     assert worst_loss(laws_of_towns(rings_regardless_of_size, points, 3), points, ADD_REMOVE) > 2.1
     assert worst_loss(laws_of_towns(only_where_people_are, points, 2), points, ADD_REMOVE) == math.inf
 
@@ -304,8 +306,8 @@ def test_in_a_town_ranks_answer_and_minus_the_distance_does_not():
     assert ranks > 0.99
     assert distance < 0.04
     theirs = np.sort([square(p, m.place) for p in town().tolist()])
-    fine = {y for y in m.law(town()) if theirs[9] <= square(y, m.place) <= theirs[30]}
-    assert math.fsum(p for y, p in m.law(town()).items() if y in fine) == pytest.approx(ranks, rel=1e-9)
+    fine = {y for y in m.outcomes(town()) if theirs[9] <= square(y, m.place) <= theirs[30]}
+    assert math.fsum(p for y, p in m.outcomes(town()).items() if y in fine) == pytest.approx(ranks, rel=1e-9)
     assert len(fine) / 9600 == pytest.approx(distance, rel=0.4)  # about what a point drawn evenly would do
 
 
@@ -344,7 +346,7 @@ DRAWN = {
 @pytest.mark.parametrize("case", DRAWN)
 def test_draws_follow_the_law(case):
     m, people = DRAWN[case]
-    law, draws = m.law(people), Counter(m(people) for _ in range(1500))
+    law, draws = m.outcomes(people), Counter(m(people) for _ in range(1500))
     assert set(draws) <= set(law)
     assert p_value([draws[y] for y in law], list(law.values())) > ALPHA
 
@@ -362,14 +364,14 @@ def test_pieces_far_off_are_not_counted_but_drawn():
 
     narrow = Narrow(20, k=4, columns=(0, 5), rows=(0, 4), place=(2, 1))
     people = DRAWN["some"][1]
-    law, draws = narrow.law(people), Counter(narrow(people) for _ in range(600))
+    law, draws = narrow.outcomes(people), Counter(narrow(people) for _ in range(600))
     assert p_value([draws[y] for y in law], list(law.values())) > ALPHA
 
 
 def test_half_the_noise_is_told_apart():
     m, people = DRAWN["some"]
     draws = Counter(m(people) for _ in range(2000))
-    other = NearestPlace(1, k=3, columns=(0, 5), rows=(0, 4), place=(2, 1)).law(people)
+    other = NearestPlace(1, k=3, columns=(0, 5), rows=(0, 4), place=(2, 1)).outcomes(people)
     assert p_value([draws[y] for y in other], list(other.values())) < ALPHA
 
 
@@ -398,7 +400,7 @@ def test_errors_are_within_the_interval_for_all_small_towns(m):
     for n in range(3):
         for people in itertools.combinations_with_replacement(points, n):
             theirs = [square(p, m.place) for p in people]
-            law = m.law(table(people))
+            law = m.outcomes(table(people))
             errors = {y: m.error(y, table(people)) for y in law}
             assert min(errors.values()) == 0
             assert math.fsum(p for y, p in law.items() if errors[y] <= t) >= level
@@ -497,20 +499,20 @@ def test_bad_priors_are_refused(prior):
 def test_large_grids_are_sampled_but_not_written_out():
     there = {**GIVEN, "columns": (0, 999), "rows": (0, 999)}
     with pytest.raises(InputError, match="65,536"):
-        NearestPlace(1, **there).law([(1, 2)])
+        NearestPlace(1, **there).outcomes([(1, 2)])
     with pytest.raises(InputError, match="65,536"):
         NearestPlace(1, **there, prior=[[1]])
     with pytest.raises(InputError, match="65,536"):
         NearestPlace(1, **there).pairs()
     with pytest.raises(InputError, match="fewer radii"):
-        NearestRadius(1, **there).law([(1, 2)])
-    assert len(NearestRadius(1, **there, radii=(9, 900, 90_000)).law([(1, 2)])) == 3
+        NearestRadius(1, **there).outcomes([(1, 2)])
+    assert len(NearestRadius(1, **there, radii=(9, 900, 90_000)).outcomes([(1, 2)])) == 3
 
 
 def test_nothing_is_kept_in_the_mechanism_but_its_fields():
     for m, people in DRAWN.values():
         before = repr(vars(m))
-        m(people), m.law(people), m.pairs(), m.tightness
+        m(people), m.outcomes(people), m.pairs(), m.tightness
         assert repr(vars(m)) == before
         assert set(vars(m)) == set(m.__dataclass_fields__)
 

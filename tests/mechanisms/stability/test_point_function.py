@@ -35,10 +35,10 @@ def world(sizes, relation):
 def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation):
     pairs = world(range(1, 8) if relation is ADD_REMOVE else [6, 7], relation)
     m = PointFunction(1, "1/20", neighbours=relation)
-    assert worst_delta(m.law, pairs, 1.0) == pytest.approx(0.05, rel=1e-9)
+    assert worst_delta(m.outcomes, pairs, 1.0) == pytest.approx(0.05, rel=1e-9)
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
-        found = worst_delta(m.law, world(range(1, 7), other), float(promise.epsilon))
+        found = worst_delta(m.outcomes, world(range(1, 7), other), float(promise.epsilon))
         assert found <= float(promise.delta) * (1 + 1e-9)
 
 
@@ -46,7 +46,7 @@ def test_a_key_counted_once_too_often_is_convicted(monkeypatch):
     m = PointFunction(1, "1/20")
     right = PointFunction._stable
     monkeypatch.setattr(PointFunction, "_stable", lambda self, x: (right(self, x)[0] or "a", right(self, x)[1] + 1))
-    assert worst_delta(m.law, world(range(1, 7), ADD_REMOVE), 1.0) > 0.06
+    assert worst_delta(m.outcomes, world(range(1, 7), ADD_REMOVE), 1.0) > 0.06
 
 
 def planted(n, share, keys, rng):
@@ -85,7 +85,7 @@ def test_mistakes_are_few_where_a_point_function_fits():
     m = PointFunction(1, "1e-6")
     for positives in (0, 5, 13, 20, 28, 60):
         sample = [("oak", True)] * positives + [("ash", False)] * 30
-        law = m.law(sample)
+        law = m.outcomes(sample)
         few = sum(p for y, p in law.items() if y == "oak" or positives < m.least(0.95))
         assert few >= 0.95
         assert set(law) <= {"oak", None}
@@ -101,7 +101,7 @@ def test_a_pure_guarantee_needs_the_number_of_keys():
 def test_labels_against_a_key_count():
     m = PointFunction(1, "1e-6")
     assert m([("oak", True)] * 90 + [("oak", False)] * 20 + [("ash", True)] * 9) == "oak"
-    assert m.law([("oak", True)] * 5 + [("oak", False)] * 9) == {None: 1.0}
+    assert m.outcomes([("oak", True)] * 5 + [("oak", False)] * 9) == {None: 1.0}
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def distances(near, f=median, bound=BOUND):
 
 
 def law_by(m, distance, f=median):
-    return lambda t: m.law((f(t), distance(t)))
+    return lambda t: m.outcomes((f(t), distance(t)))
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -149,7 +149,7 @@ def test_reals_on_a_grid_move_apart_by_one_grid_more():
     for x, y in (((0.125 - hair), (0.625 + 0.0)), ((-0.125 + hair), 0.375)):
         for a, b in ((3, 4), (0, 1), (7, 7)):
             assert abs(x - y) <= 0.5 + 2 * hair
-            assert delta_between(m.law((x, a)), m.law((y, b)), 1.75) <= 0.01 * (1 + 1e-9)
+            assert delta_between(m.outcomes((x, a)), m.outcomes((y, b)), 1.75) <= 0.01 * (1 + 1e-9)
     assert m((0.3, 99)) * 4 % 1 == 0
     assert type(m((0.3, 99))) is float
     fine = ProposeTestRelease.calibrated(Approx(1, "1e-6"), bound="0.1", grid=None)

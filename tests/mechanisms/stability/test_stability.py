@@ -23,8 +23,7 @@ from noisette.mechanisms.stability import (
     stable_mode,
     stable_scale,
 )
-from noisette.mechanisms.stability.shifted_bins import Staggered
-from noisette.mechanisms.stability.stability import check_distance
+from noisette.mechanisms.stability.stability import ShiftedBins, check_distance
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -97,18 +96,18 @@ def name(m):
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 def test_pairs_keep_the_promise_and_attain_as_much_as_stated(m):
     promise = m.guarantee(1)
-    found = [delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y, _ in m.pairs()]
+    found = [delta_between(m.outcomes(x), m.outcomes(y), float(promise.epsilon)) for x, y, _ in m.pairs()]
     assert max(found) <= float(promise.delta) * (1 + 1e-9)
     assert max(found) >= float(promise.delta) * m.tightness * (1 - 1e-9)
     for x, y, _ in m.pairs():
-        assert math.fsum(m.law(x).values()) == pytest.approx(1, abs=1e-12)
-        assert math.fsum(m.law(y).values()) == pytest.approx(1, abs=1e-12)
+        assert math.fsum(m.outcomes(x).values()) == pytest.approx(1, abs=1e-12)
+        assert math.fsum(m.outcomes(y).values()) == pytest.approx(1, abs=1e-12)
 
 
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 def test_draws_follow_the_law(m):
     for table in {repr(x): x for pair in m.pairs() for x in pair[:2]}.values():
-        law, draws = m.law(table), Counter(m(table) for _ in range(1000))
+        law, draws = m.outcomes(table), Counter(m(table) for _ in range(1000))
         counts = [draws[outcome] for outcome in law]
         assert sum(counts) == 1000
         assert p_value(counts, list(law.values())) > ALPHA
@@ -120,7 +119,7 @@ def test_ten_thousand_typical_draws_of_a_twin_are_told_apart(m, factor):
     field = "scale" if hasattr(m, "scale") else "epsilon"
     broken = replace(m, **{field: getattr(m, field) * factor})
     tables = [x for pair in m.pairs() for x in pair[:2]]
-    laws = [(m.law(table), broken.law(table)) for table in tables]
+    laws = [(m.outcomes(table), broken.outcomes(table)) for table in tables]
     assert min(p_value([10_000 * other.get(y, 0.0) for y in law], list(law.values())) for law, other in laws) < ALPHA
 
 
@@ -129,7 +128,7 @@ def test_ten_thousand_typical_draws_of_a_twin_are_told_apart(m, factor):
 def test_errors_are_within_their_intervals(m, level):
     for x, y, _ in m.pairs():
         for table in (x, y):
-            covered = sum(p for outcome, p in m.law(table).items() if m.error(outcome, table) <= m.interval(level))
+            covered = sum(p for outcome, p in m.outcomes(table).items() if m.error(outcome, table) <= m.interval(level))
             assert covered >= level - 1e-12
 
 
@@ -185,7 +184,7 @@ BAD = [
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 def test_unusable_inputs_are_refused_before_any_draw(m, bad):
-    if isinstance(m, Staggered) and bad in ((SECRET,), [SECRET], (SECRET, -1), (SECRET, 1)):
+    if isinstance(m, ShiftedBins) and bad in ((SECRET,), [SECRET], (SECRET, -1), (SECRET, 1)):
         return  # those are values
     with pytest.raises(InputError) as error:
         m(bad, Untouched())

@@ -35,7 +35,7 @@ FUNCTIONS = {
 
 
 def law_by(m, value, changes, shift=0):
-    return lambda t: m.law((value(t), min(changes[t], 99) - 1 + shift))
+    return lambda t: m.outcomes((value(t), min(changes[t], 99) - 1 + shift))
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -73,14 +73,14 @@ def test_changes_under_replace_must_not_be_counted_in_additions_and_removals():
 def test_the_chance_is_that_of_d_plus_one_units_and_no_larger_one_is_private(epsilon, delta):
     m, keep = Stable(epsilon, delta), Keep(epsilon, delta)
     for d in range(m.certain):
-        assert m.law((5, d))[5] == keep.chance(d + 1)
-    assert m.law((5, 0))[5] == pytest.approx(float(m.delta), rel=1e-15)
-    assert m.law((5, m.certain - 1))[5] == 1
+        assert m.outcomes((5, d))[5] == keep.chance(d + 1)
+    assert m.outcomes((5, 0))[5] == pytest.approx(float(m.delta), rel=1e-15)
+    assert m.outcomes((5, m.certain - 1))[5] == 1
     e, most = float(m.epsilon), float(m.delta) * (1 + 1e-9)
     for d in range(m.certain - 1):
-        here = m.law((5, d))[5]
+        here = m.outcomes((5, d))[5]
         more = here + 1e-3 * float(m.delta)
-        before = {5: m.law((5, d - 1))[5], None: m.law((5, d - 1))[None]} if d else {6: here, None: 1 - here}
+        before = {5: m.outcomes((5, d - 1))[5], None: m.outcomes((5, d - 1))[None]} if d else {6: here, None: 1 - here}
         assert delta_between({5: more, None: 1 - more}, before, e) > most
 
 
@@ -92,7 +92,7 @@ def test_several_people_cost_what_is_stated(steps):
     same = [((5, a), (5, a + steps)) for a in range(30)]
     other = [((5, a), (6, b)) for a in range(steps) for b in range(steps)]
     for pairs in (same, other):
-        found = max(delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y in pairs)
+        found = max(delta_between(m.outcomes(x), m.outcomes(y), float(promise.epsilon)) for x, y in pairs)
         assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
@@ -118,7 +118,7 @@ def test_values_may_be_anything_hashable():
     for value in (0, False, "", (), (1, "a"), frozenset({3}), 2.5):
         assert m((value, 99)) == value
         assert m((value, 10**30)) == value
-    assert math.isclose(sum(m.law(((1, 2), 13)).values()), 1)
+    assert math.isclose(sum(m.outcomes(((1, 2), 13)).values()), 1)
 
 
 def test_delta_zero_is_refused_with_the_reason():

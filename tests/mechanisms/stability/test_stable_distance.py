@@ -27,7 +27,7 @@ def median(t):
 
 
 def law_by(m, changes, shift=0):
-    return lambda t: m.law((median(t), changes[t] - 1 + shift))
+    return lambda t: m.outcomes((median(t), changes[t] - 1 + shift))
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -66,7 +66,7 @@ def test_several_people_cost_what_is_stated():
         promise = m.guarantee(steps)
         pairs = [((5, a), (5, a + steps)) for a in range(12)]
         pairs += [((5, a), (6, b)) for a in range(steps) for b in range(steps)]
-        found = max(delta_between(m.law(x), m.law(y), float(promise.epsilon)) for x, y in pairs)
+        found = max(delta_between(m.outcomes(x), m.outcomes(y), float(promise.epsilon)) for x, y in pairs)
         assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
@@ -76,7 +76,7 @@ def test_the_value_is_told_where_the_noisy_distance_says_so():
         value, noisy = m(("oak", 5))
         assert value == ("oak" if noisy >= 5 else None)
     assert m.least(0.5) == 5
-    assert sum(p for (value, _), p in m.law(("oak", m.least(0.9))).items() if value) >= 0.9
+    assert sum(p for (value, _), p in m.outcomes(("oak", m.least(0.9))).items() if value) >= 0.9
 
 
 @pytest.mark.parametrize(("scale", "threshold"), [(0, 3), (1, -1), (1, 1.5), (1, True), (math.nan, 3), (None, 1)])

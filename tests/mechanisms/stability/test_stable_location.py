@@ -40,7 +40,7 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation):
     m = StableLocation(1, "1/20", width=3, neighbours=relation)
     promise = m.guarantee(1)
     assert (promise.epsilon, float(promise.delta)) == (2, pytest.approx(1 - 0.95**2))
-    found = worst_delta(m.law, edges(WORLDS[relation]), 2.0)
+    found = worst_delta(m.outcomes, edges(WORLDS[relation]), 2.0)
     assert found == pytest.approx(float(promise.delta), rel=1e-9)
     assert found > 0.05  # one test's delta would be a lie
 
@@ -50,7 +50,9 @@ def test_the_other_relation_costs_what_is_stated(relation):
     m = StableLocation(1, "1/50", width=3, neighbours=relation)
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
-        assert worst_delta(m.law, edges(WORLDS[other]), float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-9)
+        assert worst_delta(m.outcomes, edges(WORLDS[other]), float(promise.epsilon)) <= float(promise.delta) * (
+            1 + 1e-9
+        )
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -58,7 +60,7 @@ def test_a_change_too_many_is_convicted(relation, monkeypatch):
     m = StableLocation(1, "1/20", width=3, neighbours=relation)
     right = StableLocation._both
     monkeypatch.setattr(StableLocation, "_both", lambda self, x: [(cell, c + 1) for cell, c in right(self, x)])
-    assert worst_delta(m.law, edges(WORLDS[relation]), 2.0) > 1.3 * float(m.guarantee(1).delta)
+    assert worst_delta(m.outcomes, edges(WORLDS[relation]), 2.0) > 1.3 * float(m.guarantee(1).delta)
 
 
 def test_what_is_released_holds_the_median():

@@ -85,7 +85,7 @@ def read(m):
 @pytest.mark.parametrize(("epsilon", "delta"), [(2, "1e-3"), ("1/2", "1/10"), (5, "1e-2")])
 def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation, candidates, epsilon, delta):
     m = StableMode(epsilon, delta, candidates=candidates, neighbours=relation)
-    found = worst_delta(lambda t: m.law(read(m)(t)), edges(WORLDS[relation]), float(m.epsilon))
+    found = worst_delta(lambda t: m.outcomes(read(m)(t)), edges(WORLDS[relation]), float(m.epsilon))
     assert found == pytest.approx(float(m.delta), rel=1e-9)
 
 
@@ -94,7 +94,7 @@ def test_the_other_relation_costs_what_is_stated(relation, candidates):
     m = StableMode(1, "1/50", candidates=candidates, neighbours=relation)
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
-        found = worst_delta(lambda t: m.law(read(m)(t)), edges(WORLDS[other]), float(promise.epsilon))
+        found = worst_delta(lambda t: m.outcomes(read(m)(t)), edges(WORLDS[other]), float(promise.epsilon))
         assert found <= float(promise.delta) * (1 + 1e-9)
         assert found >= float(m.delta) * 0.9
     assert promise.epsilon == (2 if relation is ADD_REMOVE else 1)
@@ -114,7 +114,7 @@ def test_the_gap_is_no_distance_under_replace():
         return {mode(t): kept, None: suppressed}
 
     assert worst_delta(by_gap, edges(WORLDS[REPLACE]), 1.0) > 3 * 0.02
-    assert worst_delta(lambda t: m.law(counts(t)), edges(WORLDS[REPLACE]), 1.0) <= 0.02 * (1 + 1e-9)
+    assert worst_delta(lambda t: m.outcomes(counts(t)), edges(WORLDS[REPLACE]), 1.0) <= 0.02 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -162,7 +162,7 @@ def test_a_mode_far_ahead_is_always_released(bit):
 def test_ties_of_an_open_domain_and_empty_tables_are_never_released():
     m = StableMode(1, "1/3")
     for table in ({}, {"a": 0}, {"a": 9, "b": 9}):
-        assert m.law(table) == {None: 1.0}
+        assert m.outcomes(table) == {None: 1.0}
         assert {m(table) for _ in range(50)} == {None}
 
 
@@ -199,7 +199,7 @@ def test_stable_or_chosen_costs_the_sum():
     stable, chosen = StableMode("1/2", "1/50", candidates=3), nz.PermuteAndFlip(2, candidates=3, monotone=True)
 
     def law(t):
-        first = dict(stable.law(counts(t)))
+        first = dict(stable.outcomes(counts(t)))
         rest = first.pop(None)
         told = {("stable", v): p for v, p in first.items()}
         return told | {("chosen", v): rest * float(chosen.pmf(v, counts(t))) for v in range(3)}

@@ -132,7 +132,7 @@ def test_changes_of_random_tables_are_those_of_trying(relation):
 def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation, base):
     m = StableScale(1, "1/20", base=base, neighbours=relation)
     promise = m.guarantee(1)
-    found = worst_delta(m.law, edges(WORLDS[relation]), float(promise.epsilon))
+    found = worst_delta(m.outcomes, edges(WORLDS[relation]), float(promise.epsilon))
     assert found == pytest.approx(1 - 0.95**2, rel=1e-9)
     assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
@@ -143,7 +143,9 @@ def test_the_other_relation_costs_what_is_stated(relation):
     for other in (ADD_REMOVE, REPLACE):
         promise = m.guarantee(sensitivity.histogram(neighbours=other))
         assert promise.epsilon == (2 if other is relation else 4)
-        assert worst_delta(m.law, edges(WORLDS[other]), float(promise.epsilon)) <= float(promise.delta) * (1 + 1e-9)
+        assert worst_delta(m.outcomes, edges(WORLDS[other]), float(promise.epsilon)) <= float(promise.delta) * (
+            1 + 1e-9
+        )
 
 
 def test_replacements_say_less_about_additions():
@@ -151,7 +153,7 @@ def test_replacements_say_less_about_additions():
     m, near = StableScale(1, "1/100", neighbours=REPLACE), world([-90, 0, 90], range(1, 9), ADD_REMOVE)
     moves = [abs(m._both(a)[0][1] - m._both(b)[0][1]) for a, b in edges(near) if m._both(a)[0][0] == m._both(b)[0][0]]
     assert max(moves) <= 2
-    assert worst_delta(m.law, edges(near), 4.0) <= float(m.guarantee(sensitivity.histogram()).delta) * (1 + 1e-9)
+    assert worst_delta(m.outcomes, edges(near), 4.0) <= float(m.guarantee(sensitivity.histogram()).delta) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
@@ -159,7 +161,7 @@ def test_a_change_too_many_is_convicted(relation, monkeypatch):
     m = StableScale(1, "1/20", neighbours=relation)
     right = StableScale._both
     monkeypatch.setattr(StableScale, "_both", lambda self, x: [(bin_, c + 1) for bin_, c in right(self, x)])
-    assert worst_delta(m.law, edges(WORLDS[relation]), 2.0) > 1.3 * float(m.guarantee(1).delta)
+    assert worst_delta(m.outcomes, edges(WORLDS[relation]), 2.0) > 1.3 * float(m.guarantee(1).delta)
 
 
 # What it releases

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms import Exponential, InverseSensitivity, NearestRadius, Quantile, Quantiles, Top
+from noisette.mechanisms import Exponential, GumbelTop, InverseSensitivity, NearestRadius, Quantile, Quantiles
 from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Filter, poisson
 from noisette.privacy.charges import charge_of, square_of_pure
@@ -176,7 +176,7 @@ SUMS = {
     "quantiles": Quantiles("0.1", at=("1/2",), cells=10).guarantee(1),
     "nearest": NearestRadius(20, k=2, columns=(0, 9), rows=(0, 9), place=(1, 2)).guarantee(1),
     "inverse sensitivity": InverseSensitivity(20, statistic=Order("1/2", 0, 20)).guarantee(1),
-    "top": Top(20, candidates=9, k=1).guarantee(1),
+    "top": GumbelTop(20, candidates=9, k=1).guarantee(1),
 }
 
 

@@ -1,13 +1,13 @@
 """Do the stated variance and intervals agree with the law? Exact, by enumeration.
 
-Some statements differ from "noise around x": randomized response states the error of an estimated share, and the
-truncated geometric mechanism states the worst over its range, with an interval that may be a bound.
-`Quantile` states rank errors, at worst over all tables, and choices state the loss of score, at worst over all scores;
-`Keep` states how many units go unnamed, and `Threshold` the noise where selection does not touch it.
+What is stated depends on the kind. Numbers and vectors state the noise around x. Clamped numbers state the worst over
+their range, with an interval that may be wider than it must be. Groups state the `error` at their `worst()` counts.
+Reports state the error of an estimated share, tables rank errors at worst over all tables, and choices the loss of
+score at worst over all scores.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from noisette.audit import subject
 from noisette.audit.divergence import Floats, enumerated
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
-from noisette.mechanisms import Keep, Quantile, RandomizedResponse, Threshold, TruncatedGeometric
+from noisette.mechanisms.contract import Output
 
 __all__ = ["interval", "variance"]
 
@@ -28,6 +28,8 @@ _PEOPLE = 12
 def _errors(m: Subject, x: Any) -> tuple[Floats, Floats]:
     """The errors of one released number (a vector's first) with their probabilities."""
     outputs, chance = enumerated(m, x)
+    if m.kind is Output.GROUPS:
+        return np.asarray(m.error(outputs, x), float), chance
     first, centre = (outputs[:, 0], float(x[0])) if outputs.ndim > 1 else (outputs, float(x))
     return first - centre, chance
 
@@ -39,24 +41,33 @@ def _mean_square(m: Subject, x: Any) -> float:
 
 def variance(m: Subject, _: Effort) -> Finding:
     """The stated variance is the mean squared error of the law: at worst over x where it depends on x."""
-    match m:
-        case RandomizedResponse():
-            true, stated = _share_variance(m), m.variance(_PEOPLE, share=1 / _PEOPLE)
-        case Quantile():
-            true, stated = _rank_variance(m), m.variance()
-        case _ if subject.is_choice(m):
-            true, stated = _score_variance(m), m.variance()
-        case Keep():
-            true, stated = max(float(m.pmf(False, n)) * n**2 for n in range(m.certain + 1)), m.variance()
-        case TruncatedGeometric():
-            true, stated = max(_mean_square(m, x) for x in range(m.low, m.high + 1)), m.variance()
-        case _:
-            true, stated = _mean_square(m, subject.origin(m)), m.variance()
+    stated = m.variance(_PEOPLE, share=1 / _PEOPLE) if m.kind is Output.REPORT else m.variance()
+    true = _variance(m)
     sentences = "The stated variance is that of the law.", "The stated variance is not that of the law."
     return found("variance", abs(stated / true - 1), 1e-9, sentences)
 
 
-def _estimates(m: RandomizedResponse, having: int) -> tuple[Floats, Floats]:
+def _variance(m: Subject) -> float:
+    match m.kind:
+        case Output.REPORT:
+            return _share_variance(m)
+        case Output.TABLE:
+            return _rank_variance(m)
+        case Output.CHOICE:
+            return _score_variance(m)
+        case Output.GROUPS | Output.CLAMPED:
+            return max(_mean_square(m, x) for x in _answers(m))
+        case _:
+            return _mean_square(m, subject.origin(m))
+
+
+def _answers(m: Subject) -> Sequence[int]:
+    """All answers at which the errors of groups or of clamped numbers are stated."""
+    worst: Sequence[int] = m.worst() if m.kind is Output.GROUPS else range(m.low, m.high + 1)
+    return worst
+
+
+def _estimates(m: Subject, having: int) -> tuple[Floats, Floats]:
     """The estimated share of an answer that `having` of the people have, with probabilities."""
     law = np.ones(1)
     for i in range(_PEOPLE):
@@ -66,7 +77,7 @@ def _estimates(m: RandomizedResponse, having: int) -> tuple[Floats, Floats]:
     return np.array([m.estimate(r)[0] for r in reports]), law
 
 
-def _share_variance(m: RandomizedResponse) -> float:
+def _share_variance(m: Subject) -> float:
     estimate, chance = _estimates(m, 1)
     mean = math.fsum(chance * estimate)
     bias = abs(mean - 1 / _PEOPLE)
@@ -79,28 +90,23 @@ def _covered(error: Floats, chance: Floats, t: float) -> float:
 
 def _misses(m: Subject, level: float) -> Iterator[float]:
     """How far coverage lies below the level, for each answer, and above it for an interval that is a cell narrower."""
-    match m:
-        case RandomizedResponse():
+    match m.kind:
+        case Output.REPORT:
             t = m.interval(level, people=_PEOPLE)
             for k in range(_PEOPLE + 1):
                 estimate, chance = _estimates(m, k)
                 yield level - _covered(estimate - k / _PEOPLE, chance, t)
-        case Quantile():
+        case Output.TABLE:
             yield level - _near_in_rank(m, m.interval(level))
             yield _near_in_rank(m, m.interval(level) - 1 / _rank_rate(m)) - level
-        case _ if subject.is_choice(m):
+        case Output.CHOICE:
             yield level - _near_in_score(m, m.interval(level))
             yield _near_in_score(m, m.interval(level) - 1) - level
-        case Keep():
-            yield level - _named(m, m.interval(level))
-            yield _named(m, m.interval(level) - 1) - level
-        case Threshold():
-            errors = _errors(m, subject.origin(m))
-            yield level - _covered(*errors, m.interval(level))
-            yield _covered(*errors, m.interval(level) - 1) - level
-        case TruncatedGeometric():
-            t = m.interval(level)
-            yield from (level - _covered(*_errors(m, x), t) for x in range(m.low, m.high + 1))
+        case Output.GROUPS:
+            yield level - _least_covered(m, m.interval(level))
+            yield _least_covered(m, m.interval(level) - 1) - level
+        case Output.CLAMPED:
+            yield level - _least_covered(m, m.interval(level))
         case _:
             t = m.interval(level)
             for x in (subject.origin(m), m.pairs()[0][0], m.pairs()[-1][1]):
@@ -108,7 +114,7 @@ def _misses(m: Subject, level: float) -> Iterator[float]:
             yield _covered(*_errors(m, subject.origin(m)), t - float(subject.step(m))) - level
 
 
-def _rank_rate(m: Quantile) -> float:
+def _rank_rate(m: Subject) -> float:
     """The rate at which the law falls with the rank error, from two cells of a table."""
     x = m.pairs()[0][0]
     upto, target = np.cumsum(x), float(m.q * sum(x))
@@ -117,19 +123,19 @@ def _rank_rate(m: Quantile) -> float:
     return math.log(float(m.pmf(near, x)) / float(m.pmf(far, x))) / float(error[far] - error[near])
 
 
-def _near_in_rank(m: Quantile, t: float) -> float:
+def _near_in_rank(m: Subject, t: float) -> float:
     """P(rank error <= t) at worst: one cell holds the quantile, and all others lie just above t."""
     return 1 / (1 + (m.cells - 1) * math.exp(-_rank_rate(m) * t)) if t >= 0 else 0.0
 
 
-def _rank_variance(m: Quantile) -> float:
+def _rank_variance(m: Subject) -> float:
     """The mean squared rank error at worst: one cell holds the quantile, and all others lie at the worst place."""
     from scipy.optimize import minimize_scalar
 
     rate = _rank_rate(m)
 
     def mean_square(t: float) -> float:
-        return t**2 / (1 + math.exp(rate * t) / (m.cells - 1))
+        return t**2 / (1 + math.exp(rate * t) / float(m.cells - 1))
 
     return -float(minimize_scalar(lambda t: -mean_square(t), bounds=(0, 60 / rate), method="bounded").fun)
 
@@ -151,13 +157,13 @@ def _score_variance(m: Subject) -> float:
     return max(math.fsum(enumerated(m, x)[1] * np.square(x)) for loss in losses for x in _one_best(m, loss))
 
 
-def _named(m: Keep, most: float) -> float:
-    """The least chance, over all groups, that no more than `most` units go unnamed."""
-    return min(float(m.pmf(True, n)) + (n <= most) * float(m.pmf(False, n)) for n in range(m.certain + 1))
+def _least_covered(m: Subject, t: float) -> float:
+    """P(error <= t) at worst over the answers at which it is stated."""
+    return min(_covered(*_errors(m, x), t) for x in _answers(m))
 
 
 def interval(m: Subject, _: Effort) -> Finding:
-    """Each interval covers with its probability, and one a cell narrower does not (but for stated bounds)."""
+    """Each interval covers with its probability, and one a cell narrower does not (except where a bound is stated)."""
     misses = max(miss for level in LEVELS for miss in _misses(m, level))
     sentences = (
         "Intervals cover as stated, and none is wider than it must be.",

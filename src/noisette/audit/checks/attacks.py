@@ -27,9 +27,7 @@ def stated(m: Subject, distance: Any) -> tuple[float, float]:
     promise = m.guarantee(distance)
     if isinstance(promise, Pure):
         return float(promise.epsilon), 0.0
-    if hasattr(m, "epsilon_at"):
-        return m.epsilon_at(_DELTA, distance), _DELTA
-    return promise.epsilon_at(_DELTA), _DELTA
+    return m.epsilon_at(_DELTA, distance), _DELTA
 
 
 def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:

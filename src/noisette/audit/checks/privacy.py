@@ -15,7 +15,7 @@ from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_
 from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
 from noisette.mechanisms.additive.lattice import lattice_point
-from noisette.mechanisms.contract import slack
+from noisette.mechanisms.calibration import slack
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -87,12 +87,15 @@ def bounded_loss(m: Subject, _: Effort) -> Finding:
     """
     losses = [_loss(promise, P, Q, (1.25, 1.5, 2, 3)) for *_, promise, P, Q in _promised(m)]
     compared = [(measured, stated * (1 + 1e-9)) for measured, stated in losses]
-    sentences = "No output tells neighbours further apart than stated.", "Some outputs tell neighbours apart too well."
+    sentences = (
+        "No output distinguishes neighbours better than stated.",
+        "Some outputs distinguish neighbours too well.",
+    )
     return found("loss", *_worst(compared), sentences)
 
 
 def reached(m: Subject, x: Any, x_prime: Any, distance: Fraction) -> float:
-    """Return the part of distance + grid that rounding really reaches with a pair: all of it but for vectors."""
+    """Return the part of distance + grid that rounding really reaches with a pair: all of it, except for vectors."""
     if not subject.is_vector(m) or subject.is_whole(m):
         return 1.0
     moved = [lattice_point(a, m.step) - lattice_point(b, m.step) for a, b in zip(x, x_prime, strict=True)]
@@ -114,7 +117,7 @@ def tight(m: Subject, _: Effort) -> Finding:
         compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE)))
     measured, least = min(compared, key=lambda c: c[0] - c[1])
     charged = any(reached(m, *pair) < 1 - CLOSE for pair in m.pairs())
-    tight_but = " but for what rounding vectors is charged" if charged else ""
+    tight_but = " except for what rounding vectors is charged" if charged else ""
     sentences = f"The guarantee is tight{tight_but}.", "The stated guarantee is larger than any pair shows."
     return found("tight", measured, least, sentences, least=True)
 
@@ -139,7 +142,7 @@ def _alone(distance: Fraction) -> Sensitivity:
 
 def delta_curve(m: Subject, _: Effort) -> Finding:
     """The mechanism's own delta(epsilon) is true, and for single whole numbers exact to a relative 1e-6."""
-    if not hasattr(m, "delta_at"):
+    if not m.own_curve:
         return not_applicable("delta curve", "It states no delta curve of its own.")
     gaps = [0.0]
     for _x, _x_prime, distance, promise, P, Q in _promised(m):

@@ -6,7 +6,7 @@ A sound mechanism fails one of these with probability 1e-9 (`ALPHA`).
 import numpy as np
 
 from noisette.audit import subject
-from noisette.audit.finding import Effort, Finding, found, not_applicable
+from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.goodness import ALPHA, fit, joint_fit
 from noisette.audit.subject import Subject
 
@@ -17,8 +17,6 @@ _FITS = "Releases follow the stated probabilities.", "Releases do not follow the
 
 def arrays(m: Subject, effort: Effort) -> Finding:
     """An array of equal answers is released by the law of a single one."""
-    if subject.is_vector(m):
-        return not_applicable("arrays", "One call releases one vector.")
     x, count = subject.drawn(m, m.pairs()[0][0]), subject.array_size(m, effort)
     p = fit(m, x, subject.many(m, x, count), count)
     return found("arrays", p, ALPHA, _FITS, least=True)

@@ -11,7 +11,7 @@ The classical sqrt(2 ln(1.25/delta))/epsilon is never used: it is loose below ep
 
 When: many numbers that one person can move together, composed releases, or wherever a delta is acceptable; from about
 nine composed counts on it needs less noise than Laplace.
-Textbook: Smith, Laplace and its l2 variants (erratum E1).
+Textbook: Smith, noise for an l2 sensitivity, which must be Gaussian: with Laplace noise the loss is sqrt(d) epsilon.
 """
 
 import math
@@ -24,9 +24,8 @@ from noisette.exact.number import Number, floor_log2, fraction, nearest_float, p
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
 from noisette.laws import DiscreteGaussian
-from noisette.mechanisms import contract as base
-from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice
+from noisette.mechanisms import calibration as base
+from noisette.mechanisms.additive.lattice import OnLattice, drawable, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.privacy.convert import gaussian_delta, zcdp_delta
@@ -54,6 +53,8 @@ class Gaussian(OnLattice):
     (19.6, 0.005, True)
     """
 
+    sized_by = "sigma"
+    own_curve = True
     sigma: Fraction
     grid: Fraction
     norm: ClassVar[float] = 2

@@ -6,7 +6,7 @@ For a single count it is optimal for every Bayesian analyst and every loss that 
 [Ghosh-Roughgarden-Sundararajan 2009]
 
 When: a count, or a few whole numbers, with a pure epsilon; nothing is more accurate for a single count.
-Textbook: Cormode, the geometric mechanism (erratum E8).
+Textbook: Cormode, the geometric mechanism, where alpha should be e^-epsilon.
 """
 
 import math
@@ -21,8 +21,9 @@ from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.additive.answers import release_integers
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.additive.lattice import release_integers
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.loss import LatticeLaplace
@@ -31,7 +32,7 @@ __all__ = ["Geometric"]
 
 
 @dataclass(frozen=True)
-class Geometric:
+class Geometric(Mechanism):
     """Whole numbers plus noise z with P(z) = (1-a)/(1+a) a^|z|, a = e^(-1/scale).
 
     >>> m = Geometric(2)
@@ -41,6 +42,8 @@ class Geometric:
     ('int', (3,))
     """
 
+    kind = Output.NUMBERS
+    grid: ClassVar[Fraction] = Fraction(1)
     scale: Fraction
     norm: ClassVar[float] = 1
 

@@ -6,7 +6,7 @@ With l∞ the largest error over d queries of sensitivity 1 grows as d/epsilon, 
 [Steinke-Ullman 2017]
 
 When: the largest error of many queries matters, or their sensitivity is best bounded in l2 or l∞.
-Textbook: lecture on workloads, the K-norm mechanism (erratum E18).
+Textbook: lecture on workloads of counting queries, the K-norm mechanism.
 """
 
 import itertools
@@ -23,23 +23,24 @@ from noisette.exact.number import Number, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
 from noisette.laws.law import smallest
-from noisette.mechanisms import contract as base
-from noisette.mechanisms.additive.answers import (
+from noisette.mechanisms import calibration as base
+from noisette.mechanisms.additive.lattice import (
     integer_answer,
+    lattice_pairs,
+    lattice_point,
     lattice_step,
     real_answer,
     release_integers,
     release_reals,
 )
-from noisette.mechanisms.additive.lattice import lattice_pairs, lattice_point
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 
 __all__ = ["KNorm"]
 
 
 @dataclass(frozen=True)
-class KNorm:
+class KNorm(Mechanism):
     """A vector of `dimension` numbers plus noise of a norm (1, 2 or math.inf); with `grid=1`, whole numbers.
 
     >>> m = KNorm(math.inf, scale=2, dimension=4)
@@ -47,6 +48,7 @@ class KNorm:
     ((4,), 0.5)
     """
 
+    kind = Output.VECTOR
     norm: float
     scale: Fraction
     dimension: int

@@ -7,7 +7,7 @@ Smith 2006; on a grid because floating-point noise leaks: Mironov 2012]
 With `grid=1` the answers must be whole numbers, nothing is rounded, and it is the geometric mechanism.
 
 When: real numbers with a pure epsilon; for whole ones `Geometric` says the same with less to choose.
-Textbook: lecture notes and Smith, the Laplace mechanism (errata E1, E7).
+Textbook: lecture notes and Smith, the Laplace mechanism, which hides an l1 and not an l2 sensitivity.
 """
 
 import math
@@ -18,9 +18,8 @@ from typing import Any, ClassVar
 from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
-from noisette.mechanisms import contract as base
-from noisette.mechanisms.additive.answers import drawable, release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice
+from noisette.mechanisms import calibration as base
+from noisette.mechanisms.additive.lattice import OnLattice, drawable, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once

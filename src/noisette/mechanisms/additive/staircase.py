@@ -21,9 +21,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteStaircase
-from noisette.mechanisms import contract as base
-from noisette.mechanisms.additive.answers import release_integers, release_reals
-from noisette.mechanisms.additive.lattice import OnLattice, lattice_pairs
+from noisette.mechanisms import calibration as base
+from noisette.mechanisms.additive.lattice import OnLattice, lattice_pairs, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
@@ -40,6 +39,7 @@ class Staircase(OnLattice):
     (Pure('2'), 0.42546)
     """
 
+    sized_by = "epsilon"
     epsilon: Fraction
     sensitivity: Fraction
     grid: Fraction

@@ -1,4 +1,4 @@
-"""Keep or suppress: which groups may be named, if their keys are not known in advance.
+"""Partition selection: which groups may be named, if their keys are not known in advance.
 
 A group of n units (people, say) is kept with probability p_n; no (epsilon, delta)-DP rule keeps any group more often:
 p_0 = 0,   p_(n+1) = min(e^epsilon p_n + delta, 1 - e^-epsilon (1 - p_n - delta), 1).
@@ -6,8 +6,8 @@ p_0 = 0,   p_(n+1) = min(e^epsilon p_n + delta, 1 - e^-epsilon (1 - p_n - delta)
 The table is rounded down to 128 binary places, step by step, so both inequalities hold for what is drawn. A unit in up
 to `groups` groups moves as many counts by one each, and their bits compose.   (proof note: docs/proofs/keys.md)
 
-When: only the keys that are there shall be told, not how many units they have; wherever a single bit decides.
-Textbook: Smith, stability and truncated histograms (errata E2, E3), where Laplace noise on a count decides.
+When: only the keys themselves are to be released, without their numbers of units; wherever a single bit decides.
+Textbook: Smith, stability and truncated histograms, where Laplace noise on a count decides; its threshold misses delta.
 """
 
 import math
@@ -25,8 +25,9 @@ from noisette.exact.integers import CHUNK, Integers
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise, share
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import group_delta, powers_up
@@ -40,14 +41,14 @@ _BITS = 128
 _ONE = 1 << _BITS
 _STEEPEST = Fraction(80)  # a larger epsilon changes nothing that 128 binary places can show
 _LONGEST = 1 << 22
-_PLANNED = 1 << 18  # a table of so many steps is made in a fraction of a second
+_PLANNED = 1 << 18  # a table of that many steps is made in a fraction of a second
 _LEAST = Fraction(1, 1 << 112)  # for each group: a share of 1e-30
-_MANY = 10**7  # of more groups none is tried but the even split
+_MANY = 10**7  # for more groups only the even split is tried
 _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
 @dataclass(frozen=True)
-class Keep:
+class Keep(Mechanism):
     """One bit for each group, from the number of its units; `epsilon` and `delta0` are what each group costs.
 
     The array of bits has an entry for every group, so publish the keys of the kept groups alone, sorted.
@@ -59,6 +60,8 @@ class Keep:
     Approx('1', '1/1000000', neighbours=ADD_REMOVE)
     """
 
+    kind = Output.GROUPS
+    sized_by = "epsilon"
     epsilon: Fraction
     delta0: Fraction
     groups: int
@@ -138,7 +141,7 @@ class Keep:
         return int(np.searchsorted(_floats(self.epsilon, self.delta0)[0], level))
 
     def guarantee(self, distance: Distance = 1, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Approx:
-        """Return what holds for so many units in up to `groups` groups each, or for counts that a `Sensitivity` moves.
+        """Return what holds for `distance` units in up to `groups` groups each, or for counts moved by a `Sensitivity`.
 
         k groups that move by w each: (k w epsilon, 1 - (1 - delta_w)^k), delta_w = delta (1 + … + e^((w-1) epsilon)),
         rounded up. It knows that bits of several groups compose better than that.
@@ -178,6 +181,14 @@ class Keep:
         """Neighbours on either half of the curve, and a group that only one unit holds."""
         half = self.least(0.5)
         return [(half - 1, half, 1), (0, 1, 1), (half, half + 1, 1)] if half > 1 else [(0, 1, 1)]
+
+    def worst(self) -> Sequence[int]:
+        """All numbers of units for which a group may be suppressed: the largest of their errors is stated."""
+        return range(self.certain + 1)
+
+    def error(self, y: Any, x: int) -> Any:
+        """Return how many units go unnamed."""
+        return np.where(y, 0, x)
 
     def support(self, x: int) -> Any:
         """Kept and suppressed."""

@@ -15,7 +15,7 @@ _PLACES = 160  # of deltas that are not exact
 
 
 def moved(distance: Distance, groups: int, neighbours: Neighbours, weight: int = 1) -> Sensitivity:
-    """Return how far so many units, in up to `groups` groups each, move the counts; each of them by up to `weight`.
+    """Return how far a number of units, in up to `groups` groups each, move the counts, each by up to `weight`.
 
     >>> moved(1, 3, Neighbours.REPLACE)
     Sensitivity(l1='6', l2_squared='6', linf='1', l0=6, neighbours=REPLACE)

@@ -9,8 +9,8 @@ starts j <= C groups that nobody held; each of these is seen with d = P(w + Z >=
  - Gaussian noise: (e, delta)-DP with delta the largest over j of 1 - (1 - d)^j (1 - D(e)), D(e) the delta of discrete
    Gaussian noise on C - j counts.   [after Karrer-Kifer-Wilkins-Zhang 2021; Canonne-Kamath-Steinke 2020, Theorem 7]
 
-When: keys are unknown and their counts shall be told as well.
-Textbook: Smith, the truncated histogram (erratum E3).
+When: keys are unknown and their counts are to be released as well.
+Textbook: Smith, the truncated histogram, whose threshold misses its delta by a factor e^epsilon/2.
 """
 
 import math
@@ -28,9 +28,10 @@ from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
 from noisette.laws.law import half_width, smallest
-from noisette.mechanisms.additive.answers import integer_answer, release_integers
-from noisette.mechanisms.additive.bounded_laplace import BoundedLaplace, reaching
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.additive.lattice import integer_answer, release_integers
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Mechanism, Output
+from noisette.mechanisms.partitions.bounded_laplace import BoundedLaplace, reaching
 from noisette.mechanisms.partitions.per_partition import all_but, moved, read_promise
 from noisette.mechanisms.partitions.threshold_cost import (
     gaussian_delta,
@@ -52,12 +53,12 @@ __all__ = ["Threshold"]
 Noise: TypeAlias = Literal["geometric", "truncated", "gaussian"]
 
 _NOISES = ("geometric", "truncated", "gaussian")
-_SURELY = 4  # from this sigma on a sum of discrete Gaussians is one but for 1e-67
-_RARE = 5  # noise of so many scales is rare
+_SURELY = 4  # from this sigma on a sum of discrete Gaussians is one up to 1e-67
+_RARE = 5  # noise of that many scales is rare
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Mechanism):
     """Counts plus noise where that is at least `threshold`, and 0 elsewhere; `scale` is sigma if Gaussian.
 
     Publish the keys of the released groups alone, sorted: the array has an entry for every group. What is tested is
@@ -74,6 +75,7 @@ class Threshold:
     [133, 110]
     """
 
+    kind = Output.GROUPS
     scale: Fraction
     threshold: int
     groups: int
@@ -139,7 +141,7 @@ class Threshold:
 
         first = 1 + (BoundedLaplace.least_reach(scale) if noise == "truncated" else 0)
 
-        def unseen(above: int) -> bool:  # what any threshold must do, quick to tell
+        def unseen(above: int) -> bool:  # what any threshold must do, quick to compute
             return all_but(made(first + above)._seen(move), keys_of(move)) <= promise.delta
 
         least = first + smallest(unseen)
@@ -170,15 +172,15 @@ class Threshold:
             y = release_integers(units.item(), lambda _, shape: self.law.sample(shape, rng))
             return y if units > 0 and y >= self.threshold else 0
         flat = units.ravel()
-        at, z = self._told(flat, rng)
+        at, z = self._drawn(flat, rng)
         noisy = added(flat[at], z)
-        told = np.flatnonzero(noisy >= self.threshold)
+        released = np.flatnonzero(noisy >= self.threshold)
         y = np.zeros(flat.size, noisy.dtype)
-        y[at[told]] = noisy[told]
+        y[at[released]] = noisy[released]
         return y.reshape(units.shape)
 
-    def _told(self, units: Integers, rng: Random) -> tuple[Integers, Integers]:
-        """Places that hold all groups to be told, and their noise.
+    def _drawn(self, units: Integers, rng: Random) -> tuple[Integers, Integers]:
+        """Places that hold all groups to be released, and their noise.
 
         Of many groups those are left out, before their noise is drawn in full, that only rare noise would lift to the
         threshold and that have not got it: `reaching` draws whether they have.
@@ -199,7 +201,7 @@ class Threshold:
         return (y > 0, y) if np.ndim(counts) else y or None
 
     def guarantee(self, distance: Distance = 1, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Approx:
-        """Return what holds for so many units in up to `groups` groups each, or for counts that a `Sensitivity` moves.
+        """Return what holds for `distance` units in up to `groups` groups each, or for counts moved by a `Sensitivity`.
 
         Delta is rounded up. Gaussian noise states it at `epsilon`.
         """
@@ -230,7 +232,7 @@ class Threshold:
         keys, weight, seen = keys_of(move), weight_of(move), self._seen(move)
         new = Response(Fraction(0), all_but(seen, keys))
         match self.noise:
-            case "truncated" if keys * weight <= move.l1:  # each count, old or new, is told as by such a response
+            case "truncated" if keys * weight <= move.l1:  # each count, old or new, is released as by such a response
                 return Losses(((Response(weight / self.scale, seen), keys),))
             case "truncated":
                 return once(Response(move.l1 / self.scale, new.delta))
@@ -265,6 +267,14 @@ class Threshold:
         """Large groups, where noise hides a unit, and a group that only one unit holds."""
         t, w = self.threshold, self.weight
         return [(t, t + w, 1), (0, w, 1), (t + w + 1, t + 1, 1)]
+
+    def worst(self) -> Sequence[int]:
+        """A count so far above the threshold that selection does not touch it: noise is what is stated."""
+        return [self.threshold + half_width(self.law, 1 - 1e-14)]
+
+    def error(self, y: Any, x: int) -> Any:
+        """Return how far a released count is off."""
+        return np.abs(np.subtract(y, x))
 
     def support(self, x: int) -> Any:
         """0 and, from the threshold on, outputs within the noise's 1e-14 quantiles."""

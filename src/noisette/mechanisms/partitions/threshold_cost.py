@@ -14,7 +14,7 @@ import numpy as np
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import sqrt_up
 from noisette.laws import DiscreteGaussian
-from noisette.mechanisms.additive.bounded_laplace import Geometrical, tail_up
+from noisette.mechanisms.partitions.bounded_laplace import Geometrical, tail_up
 from noisette.privacy import Approx
 from noisette.privacy.convert import gaussian_delta as continuous_delta
 from noisette.privacy.convert import zcdp_delta
@@ -52,7 +52,7 @@ def tail(law: Noises, least: int) -> Fraction:
 
 
 def is_plain(move: Sensitivity, sigma: Fraction) -> bool:
-    """Tell whether all counts may move by the whole weight, and noise is wide enough for sums of it to be told."""
+    """Tell whether all counts may move by the whole weight, and noise is wide enough to know the law of its sums."""
     keys, weight = keys_of(move), weight_of(move)
     return (weight <= 1 or move.l2_squared >= keys * weight**2) and (keys == 1 or sigma >= 1)
 
@@ -81,7 +81,7 @@ def _worst(s2: Fraction, keys: int, weight: int, new: float, epsilon: Fraction) 
 def old_delta(s2: Fraction, n: int, e: float, weight: int = 1) -> float:
     """D: delta(e) of discrete Gaussian noise on n counts that move by w = `weight` each, rounded up.
 
-    The loss is (2 w Y + n w^2)/(2 s2), Y the sum of n noises, which is discrete Gaussian with n s2 but for a factor
+    The loss is (2 w Y + n w^2)/(2 s2), Y the sum of n noises, which is discrete Gaussian with n s2 up to a factor
     e^±t, t = 5 (n-1) e^(-pi^2 s2), by Poisson summation (proof note). Wide noise is accounted as continuous.
     """
     if n == 0:

@@ -1,4 +1,4 @@
-"""From where to where values lie, without bounds: one sweep upwards until enough are met, then until few are left.
+"""The range of values without public bounds: sweep upwards until enough values are met, then until few are left.
 
 The line is divided into cells 0 .. cells-1, such as those between powers of two. `low` is the first cell with
 
@@ -45,9 +45,10 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, agreed_records, pure_epsilon, whole_records
-from noisette.mechanisms.quantiles.first_above import FirstAbove
+from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.quantile import read_histograms
+from noisette.mechanisms.quantiles.unbounded_quantile import FirstAbove
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["Extent"]
@@ -62,7 +63,7 @@ _MOST_CELLS = 2**20
 
 
 @dataclass(frozen=True)
-class Extent:
+class Extent(Mechanism):
     """The cells (low, high) between which values lie, or None for too few values, given how many each cell has.
 
     `epsilon` is what one record is worth under the relation `neighbours`.
@@ -74,6 +75,9 @@ class Extent:
     40
     """
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     cells: int
     within: int
@@ -178,7 +182,7 @@ class Extent:
 
     # For audits
 
-    def law(self, x: Any) -> dict[tuple[int, int] | None, float]:
+    def outcomes(self, x: Any) -> dict[tuple[int, int] | None, float]:
         """Return the probability of every pair of cells, and of None."""
         counts = read_histograms(x, self.cells, rows=False)
         *lows, none = self._rising.chances(np.cumsum(counts)).tolist()
@@ -203,7 +207,7 @@ class Extent:
 
     @property
     def tightness(self) -> float:
-        """All of epsilon, but for rounding."""
+        """All of epsilon, up to rounding."""
         return 1 - 1e-9
 
 

@@ -1,4 +1,4 @@
-"""One quantile by permute and flip, the deeper a cell lies around it the likelier.
+"""One quantile by permute and flip: a cell is likelier, the deeper it lies around the quantile.
 
 A cell with L values below it and R up to it has the score S = max(L + q b - T, T - R + (1 - q) b), T = q n, where b is
 1/(2g) or, if less, R - L. But for b this is its rank error, and where it holds the quantile minus how many ranks lie
@@ -17,7 +17,7 @@ to 0.06/g. The best S is at most max(q, 1 - q)/(2g), by which the bound of rank 
 Losses range further than epsilon, so for zCDP and for releases that are composed `Quantile` is the better one.
 
 When: one median or quantile, once, with a pure epsilon.
-Textbook: Cormode's median by the exponential mechanism, improved (erratum E10).
+Textbook: Cormode's median by the exponential mechanism, improved.
 """
 
 import math
@@ -33,11 +33,12 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.random import Random
 from noisette.exact.samplers import Bounds
-from noisette.mechanisms.contract import Distance, pure_epsilon
+from noisette.mechanisms.calibration import pure_epsilon
+from noisette.mechanisms.contract import Distance, Output
 from noisette.mechanisms.quantiles.quantile import RankChoice, depths, read_histograms
 from noisette.mechanisms.quantiles.quantiles import even_table, telling_tables
+from noisette.mechanisms.selection.exponential import unit_rule
 from noisette.mechanisms.selection.permute_and_flip import ENUMERATED
-from noisette.mechanisms.selection.quadrature import unit_rule
 from noisette.privacy import Neighbours, Promise, Pure
 
 __all__ = ["FlippedQuantile"]
@@ -54,9 +55,11 @@ class FlippedQuantile(RankChoice):
     >>> m.guarantee(1), 0 <= m(counts) < 8, m([counts, counts]).shape
     (Pure('1', neighbours=ADD_REMOVE), True, (2,))
     >>> ties = [10, 11, 9, 10]                                     # the exponential mechanism: 0.778
-    >>> round(FlippedQuantile(1, q="1/2", cells=4).law(ties)[1], 3)
+    >>> round(FlippedQuantile(1, q="1/2", cells=4).outcomes(ties)[1], 3)
     0.932
     """
+
+    kind = Output.OUTCOME
 
     @property
     def _general(self) -> bool:
@@ -116,7 +119,7 @@ class FlippedQuantile(RankChoice):
 
     # For audits
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """Return the probability of every cell: an integral of a polynomial, by a rule that is exact for it."""
         if self.cells > ENUMERATED:
             raise InputError(f"Probabilities are computed for at most {ENUMERATED:,} cells: choose fewer of them.")

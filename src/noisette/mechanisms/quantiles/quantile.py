@@ -20,7 +20,7 @@ Among several groups, what each is worth adds up. It is worst to spread the reco
 in t; a record that is replaced may leave one group for another, and then moves D in both.
 
 When: one quantile of values in known bounds, of each of many groups, or among other releases.
-Textbook: Cormode, the median by the exponential mechanism (erratum E10).
+Textbook: Cormode, the median by the exponential mechanism; its score moves by 1/2 under add/remove and 1 under replace.
 
 Vocabulary: `records` that differ, d · `total` the most that D can move, summed over groups · `parts` how many of them.
 """
@@ -41,8 +41,9 @@ from noisette.exact.number import Number, fraction, level_of, nearest_float, pos
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed_records, pure_epsilon, range_epsilon, whole_records
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.calibration import agreed_records, pure_epsilon, range_epsilon, whole_records
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -56,9 +57,11 @@ _MOST = 2**62
 
 
 @dataclass(frozen=True)
-class RankChoice:
+class RankChoice(Mechanism):
     """What mechanisms that choose a cell by rank errors share: their parameters, what records move, what to expect."""
 
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     q: Fraction
     cells: int
@@ -318,6 +321,8 @@ class Quantile(RankChoice):
     >>> float(m.pmf(3, counts).round(4)), round(m.rank_error(0.95), 2)
     (1.0, 4.45)
     """
+
+    kind = Output.TABLE
 
     def _drawn(self, near: NDArray[np.float64], weight: Callable[[int], Bounds], rng: Random) -> int:
         return choice.choose(near, weight, rng)

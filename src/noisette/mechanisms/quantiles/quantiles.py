@@ -24,7 +24,7 @@ So ties do no harm: a cell that holds several quantiles is split within, at one 
 not decrease, because parts keep the place they were split at. Proofs, also of `interval`: docs/proofs/quantiles.md
 
 When: several quantiles of the same values, such as nine deciles: the price grows with the logarithm of their number.
-Textbook: Cormode's median by the exponential mechanism is one part of it (erratum E10).
+Textbook: Cormode's median by the exponential mechanism is one part of it.
 
 Vocabulary: `place` the middle of one of `ties` parts of a cell, numbered along the line · `mass` M, at a place.
 """
@@ -46,9 +46,10 @@ from noisette.exact import choice
 from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.quantile import read_histograms
-from noisette.mechanisms.quantiles.spread_ties import Cells, Side, Spread, choose_cell, choose_place
+from noisette.mechanisms.quantiles.spread_ties import Cells, Side, TieSpread, choose_cell, choose_place
 from noisette.privacy import ZCDP, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -99,7 +100,7 @@ def _parts(at: tuple[Fraction, ...], shift: tuple[Fraction, ...], first: int, en
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class Quantiles(Mechanism):
     """The cells of the quantiles `at`, ascending, given how many values each cell has.
 
     `epsilon` is what a record is worth that is added or removed. Cells with up to `ties` records are split to within
@@ -114,6 +115,8 @@ class Quantiles:
     Pure('4', neighbours=REPLACE)
     """
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
     epsilon: Fraction
     at: tuple[Fraction, ...]
     cells: int
@@ -194,7 +197,7 @@ class Quantiles:
         return np.array([self._found(row, rng) for row in np.atleast_2d(read_histograms(counts, self.cells))])
 
     def _found(self, counts: NDArray[np.int64], rng: Random) -> list[int]:
-        spread, found = Spread(counts, np.cumsum(counts), self.ties), [0] * len(self.at)
+        spread, found = TieSpread(counts, np.cumsum(counts), self.ties), [0] * len(self.at)
         left = [(self._root, spread.line)]
         while left:
             part, side = left.pop()
@@ -251,7 +254,7 @@ class Quantiles:
 
     # For audits
 
-    def law(self, x: Any) -> dict[tuple[int, ...], float]:
+    def outcomes(self, x: Any) -> dict[tuple[int, ...], float]:
         """Return the probability of every tuple of cells that can be released, for few cells and ties."""
         counts = read_histograms(x, self.cells, rows=False)
         return dict(_law(self, tuple(counts.tolist())))
@@ -259,10 +262,10 @@ class Quantiles:
     def _enumerated(self, counts: NDArray[np.int64]) -> dict[tuple[int, ...], float]:
         if (self.cells * self.ties) ** (self.levels - 1) * self.cells > _ENUMERATED:
             raise InputError("The law is enumerated for few cells and ties only: choose fewer of them.")
-        spread = Spread(counts, np.cumsum(counts), self.ties)
+        spread = TieSpread(counts, np.cumsum(counts), self.ties)
         return self._of_part(self._root, spread, spread.line)
 
-    def _of_part(self, part: _Part | None, spread: Spread, side: Side) -> dict[tuple[int, ...], float]:
+    def _of_part(self, part: _Part | None, spread: TieSpread, side: Side) -> dict[tuple[int, ...], float]:
         if part is None:
             return {(): 1.0}
         target, rate = side.target(part.q, part.move), float(self._rate(part))

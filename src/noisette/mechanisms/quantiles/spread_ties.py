@@ -23,13 +23,13 @@ from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, bernoulli_exp, exp_real, geometric, retry
 from noisette.mechanisms.quantiles.quantile import depths
 
-__all__ = ["Cells", "Side", "Spread", "choose_cell", "choose_place"]
+__all__ = ["Cells", "Side", "TieSpread", "choose_cell", "choose_place"]
 
 _LARGE = 1 << 20  # exponents up to there are precise enough in floats
 
 
 @dataclass(frozen=True)
-class Spread:
+class TieSpread:
     """A histogram whose cells are spread evenly over their places."""
 
     counts: NDArray[np.int64]
@@ -88,7 +88,7 @@ class Side:
 class Cells:
     """The cells of a side, with the ranks that lie within it."""
 
-    spread: Spread
+    spread: TieSpread
     side: Side
     target: Fraction
 
@@ -113,7 +113,7 @@ class Cells:
         return found
 
 
-def choose_cell(spread: Spread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
+def choose_cell(spread: TieSpread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
     """Draw a cell of a side."""
     cells = Cells(spread, side, target)
     near = cells.depths()
@@ -141,7 +141,7 @@ class _Run:
 class _Runs:
     """All runs of a side: those below T up to that in the cell of T, then those above from there on."""
 
-    spread: Spread
+    spread: TieSpread
     side: Side
     target: Fraction
     first: int
@@ -215,7 +215,7 @@ class _Runs:
         return bounds
 
 
-def choose_place(spread: Spread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
+def choose_place(spread: TieSpread, side: Side, target: Fraction, rate: Fraction, rng: Random) -> int:
     """Draw a place of a side."""
     cells = side.cells(spread.ties)
     passed = int(np.searchsorted(spread.upto[cells], math.floor(target), side="right"))

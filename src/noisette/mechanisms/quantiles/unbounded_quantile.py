@@ -41,15 +41,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact import vector
+from noisette.exact.integers import added
 from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, agreed_records, pure_epsilon, whole_records
-from noisette.mechanisms.quantiles.first_above import FirstAbove
+from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.grid import numbers
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
 
-__all__ = ["UnboundedQuantile"]
+__all__ = ["FirstAbove", "UnboundedQuantile"]
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 _THRESHOLD = Fraction(2, 5)  # of epsilon: near the least variance of N - Z for all but small q
@@ -58,8 +60,50 @@ _FINEST = 2**20
 _RECORDS = 2**40
 
 
+# A search along a line: the first i with f_i + N_i >= Z + limit, where Z and all N_i are one-sided geometric noise with
+# P(k) = (1 - a) a^k, a = e^(-1/scale).
+
+
+_ENUMERATED = 2**24
+
+
 @dataclass(frozen=True)
-class UnboundedQuantile:
+class FirstAbove:
+    """Noise for the threshold and for the queries, and the limit that both are compared at."""
+
+    threshold_scale: Fraction
+    scale: Fraction
+    limit: int
+
+    def __call__(self, queries: NDArray[np.int64], rng: Random = SYSTEM) -> int | None:
+        """Draw which query is the first; noise is drawn for all of them, however early it ends."""
+        over = self.limit + int(vector.geometric_noise(self.threshold_scale, None, rng))
+        noise = np.asarray(vector.geometric_noise(self.scale, len(queries), rng))
+        above = np.flatnonzero(added(queries, noise) >= over)
+        return int(above[0]) if len(above) else None
+
+    def chances(self, queries: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the probability that each is the first, and last that none is."""
+        over, rate = float(1 / self.threshold_scale), float(1 / self.scale)
+        highest = int(queries.max(initial=self.limit))
+        z = np.arange(math.ceil(max(0, highest - self.limit) + 80 / over))  # so that rare ones are right as well
+        if len(z) * max(1, len(queries)) > _ENUMERATED:
+            raise InputError("The law is enumerated for few steps and simple q only: choose fewer of them.")
+        missing = np.add.outer(self.limit - queries, z)
+        logs = -rate * np.maximum(missing, 0)  # ln P(N >= what is missing), of query and z
+        passed = np.cumprod(np.vstack([np.ones(len(z)), -np.expm1(logs)]), axis=0)
+        stopped = np.vstack([passed[:-1] * np.exp(logs), passed[-1:]])
+        chances: Any = stopped @ (-np.expm1(-over) * np.exp(-over * z))
+        return np.asarray(chances)
+
+    def strays(self, steps: int, below: int) -> float:
+        """Return a bound of the chance that one of several queries is above, all of them that far below the limit."""
+        over, rate = float(1 / self.threshold_scale), float(1 / self.scale)
+        return steps * math.exp(-rate * below) * math.expm1(-over) / math.expm1(-over - rate)
+
+
+@dataclass(frozen=True)
+class UnboundedQuantile(Mechanism):
     """The step of the q-quantile, or None beyond the last, given how many values lie in each step and beyond.
 
     `epsilon` is what one record is worth under the relation `neighbours`.
@@ -72,6 +116,9 @@ class UnboundedQuantile:
     True
     """
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     q: Fraction
     steps: int
@@ -212,7 +259,7 @@ class UnboundedQuantile:
 
     # For audits
 
-    def law(self, x: Any) -> dict[int | None, float]:
+    def outcomes(self, x: Any) -> dict[int | None, float]:
         """Return the probability of every step."""
         chances = self._search.chances(self._queries(read_histograms(x, self.steps + 1, rows=False)))
         return dict(zip([*range(self.steps), None], chances.tolist(), strict=True))

@@ -10,14 +10,14 @@ g = gamma = 1/scale. The release is (2 + eta) e-DP however many runs there are: 
 
     epsilon = e + (1 + eta) ln((e^e + g) / (1 + g e^e)),   from e (one run) up to (2 + eta) e.
 
-Results with the same score may be told apart in any way that depends on the runs alike: here the earliest one wins.
+Results with the same score may be ordered in any way that treats all runs alike: here the earliest one wins.
 
 K must stay secret. By itself it tells nothing, but with the result it does: the best of a known number k of runs is k
 e-DP and no better. Whoever can time a release learns about K, which the guarantee does not cover: let runs take place
 where nobody watches, and publish at a time that was fixed before. K has no upper bound, and must not be cut off.
 
-When: the best of many private models, settings or attempts shall be told at the price of two or three, whatever their
-number. Give more runs (a larger scale) or better ones (a larger share for each), as `interval` and `each` tell.
+When: the best of many private models, settings or attempts is to be released at the price of two or three, however many
+there are. Give more runs (a larger scale) or better ones (a larger share for each), as `interval` and `each` tell.
 Textbook: not in the textbooks; it is how parameters are tuned without paying for every trial.
 
 Vocabulary: `run` rng -> (score, output) · `table` the law of a run, {(score, output): probability} · `gamma` 1/scale ·
@@ -38,7 +38,8 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up, ln_bounds
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Promise, Pure
 
 __all__ = ["BestOf", "Run", "geometric_runs", "logarithmic_runs"]
@@ -50,11 +51,11 @@ _LARGEST = 10**6
 _DEAREST = 50  # a larger epsilon of each run is no privacy, and slow to compute with
 _BITS = 96
 _HALVINGS = 40
-_STEEPEST = 700  # beyond this e the ratio is 1/gamma, but for e^-700 or so
+_STEEPEST = 700  # beyond this e the ratio is 1/gamma, up to e^-700 or so
 
 
 @dataclass(frozen=True)
-class BestOf:
+class BestOf(Mechanism):
     """The result (score, output) of the best of K runs, each of which is `each`-DP by itself.
 
     >>> m = BestOf.calibrated(Pure(1), scale=10)
@@ -64,6 +65,7 @@ class BestOf:
     True
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     each: Fraction
     eta: int
@@ -79,7 +81,7 @@ class BestOf:
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, scale: Number, eta: int = 1) -> "BestOf":
-        """Return the one that keeps the guarantee for so many people; its `each` is what one run may cost for one."""
+        """Return the one that keeps the guarantee for `sensitivity` people; one run may cost `each` for one of them."""
         agreed(guarantee, sensitivity)
         people, epsilon = read_sensitivity(sensitivity, math.inf), pure_epsilon(guarantee)
 
@@ -98,7 +100,7 @@ class BestOf:
     # What it promises
 
     def guarantee(self, distance: Distance = 1) -> Promise:
-        """Return what holds for so many people, if each run is `each`-DP for one of them."""
+        """Return what holds for `distance` people, if each run is `each`-DP for one of them."""
         people, neighbours = read_distance(distance, math.inf)
         return Pure(self._epsilon(people) if people else 0, neighbours=neighbours)
 
@@ -134,7 +136,7 @@ class BestOf:
         assert best is not None
         return best
 
-    def law(self, x: Mapping[Result, Number]) -> dict[Result, float]:
+    def outcomes(self, x: Mapping[Result, Number]) -> dict[Result, float]:
         """Return the probabilities of results, for a run given by its law."""
         table = _table(x)
         levels = _levels(table)

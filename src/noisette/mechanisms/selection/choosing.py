@@ -17,9 +17,9 @@ groups of 14, 40, 132, 630 units and `Threshold` (with the better noise) such of
 record touches costs them. For k = 1 the error is at most 32 with 95 % among 10^4 positives; the constants of the paper
 promise 438 for 10^4 records.
 
-When: one candidate of a huge domain shall be told, and a record supports three or more. For k = 1 prefer `Keep` and
+When: one value is picked from a very large set, and each person may support three or more. For k = 1 prefer `Keep` and
 `Threshold`: they need half as much, and name all large groups at once. `GapMax` needs a lead instead of a high score.
-Textbook: not in the textbooks; Smith's point functions and truncated histogram (erratum E3) serve the same purpose.
+Textbook: not in the textbooks; Smith's point functions and truncated histogram serve the same purpose.
 
 Vocabulary: `best` max q · `pass` the test, P = r(best) · `positives` candidates with a score above 0.
 """
@@ -38,10 +38,11 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.per_partition import moved, read_promise
 from noisette.mechanisms.selection.exponential import Exponential
-from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
+from noisette.mechanisms.selection.sparse_exponential import SparseScores, read_sparse_scores
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.convert import group_delta
 from noisette.privacy.sensitivity import Sensitivity
@@ -52,7 +53,7 @@ REPLACE = Neighbours.REPLACE
 
 
 @dataclass(frozen=True)
-class Choosing:
+class Choosing(Mechanism):
     """A candidate of 0 .. candidates-1, or None, given the whole scores of those whose score is not 0.
 
     >>> m = Choosing.calibrated(Approx(1, "1e-6"), candidates=2**64, growth=10)
@@ -62,6 +63,7 @@ class Choosing:
     (9223372036854775808, None)
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     threshold: int
     candidates: int
@@ -98,7 +100,7 @@ class Choosing:
     # What it promises
 
     def guarantee(self, distance: Distance = 1, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Approx:
-        """Return what holds for so many records added or removed, or for scores that a `Sensitivity` moves.
+        """Return what holds for `distance` records added or removed, or for scores that a `Sensitivity` moves.
 
         One that is replaced is removed and another one added. Delta is rounded up.
         """
@@ -129,18 +131,18 @@ class Choosing:
         chosen = Exponential(self.scale, candidates=count)(positive.scores, rng) if count > 1 else 0
         return int(positive.candidates[chosen])
 
-    def _read(self, scores: Any) -> Listed:
-        listed = read_listed(scores, self.candidates)
+    def _read(self, scores: Any) -> SparseScores:
+        listed = read_sparse_scores(scores, self.candidates)
         if (listed.scores < 0).any():
             raise InputError("The scores must be at least 0: they grow from 0 as records are added.")
         above = listed.scores > 0
-        return Listed(listed.candidates[above], listed.scores[above], listed.ordered)
+        return SparseScores(listed.candidates[above], listed.scores[above], listed.ordered)
 
     def passes(self, best: int) -> float:
         """Return the probability that the test is passed, for a best score."""
         return float(DiscreteLaplace(self.scale).cdf(best - self.threshold)) if best > 0 else 0.0
 
-    def law(self, x: Any) -> dict[int | None, float]:
+    def outcomes(self, x: Any) -> dict[int | None, float]:
         """Return the probabilities of None and of the candidates with a score above 0."""
         positive = self._read(x)
         if not len(positive):
@@ -188,7 +190,7 @@ class Choosing:
 
     @property
     def tightness(self) -> float:
-        """Delta is what the second pair shows, but for rounding."""
+        """Delta is what the second pair shows, up to rounding."""
         return 0.999
 
 

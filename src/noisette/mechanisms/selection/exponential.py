@@ -12,9 +12,9 @@ The losses of a pair of tables lie within epsilon, so it is epsilon^2/8-zCDP as 
 
 With probability at least 1 - e^-t the released score is above max q - scale (ln k + t), without a measure.
 
-When: one of several candidates shall be told, many such choices are composed, or some are more plausible beforehand
+When: one of several candidates is to be released, and many such choices are composed or some are likelier beforehand
 (`measure`).
-Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9).
+Textbook: Cormode and the lecture notes, the exponential mechanism, which is not report noisy max with Laplace noise.
 
 Vocabulary: `loss` of a candidate, max q - q_i · `stray` to release another candidate than the best.
 """
@@ -34,14 +34,15 @@ from noisette.exact import choice
 from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, range_epsilon, read_distance
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.calibration import agreed, pure_epsilon, range_epsilon, read_distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["Exponential", "Selection"]
+__all__ = ["Exponential", "Selection", "unit_rule"]
 
 Scores = NDArray[np.int64]
 _MOST = 2**62
@@ -50,9 +51,10 @@ _BEHIND = 36  # scales: the chance of e^-36 is lost in the rounding of floats
 
 
 @dataclass(frozen=True)
-class Selection:
+class Selection(Mechanism):
     """What mechanisms that choose by scores share: how scores are read, what a move of them costs, what to expect."""
 
+    kind = Output.CHOICE
     scale: Fraction
     candidates: int
     monotone: bool
@@ -292,6 +294,21 @@ def _first(holds: Callable[[int], bool], most: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
+
+
+# Integrals over 0 .. 1 of polynomials, which the laws of other selections need
+
+
+@lru_cache(maxsize=64)
+def unit_rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return nodes and weights of Gauss and Legendre, exact up to the degree 2 count - 1.
+
+    >>> nodes, weights = unit_rule(3)
+    >>> round(float(weights @ nodes**5), 12) == round(1 / 6, 12)
+    True
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1) / 2, weights / 2
 
 
 examples = [

@@ -16,7 +16,7 @@ How many candidates there are does not matter. The lead itself is not released.
 
 When: only the best candidate will do, and it is likely to lead by far. Use `PermuteAndFlip` where some good candidate
 is enough: it needs no lead and no delta, and always releases one.
-Textbook: Smith, the exponential mechanism with gaps, and the stability-based mode (erratum E2).
+Textbook: Smith, the exponential mechanism with gaps, and the stability-based mode .
 
 Vocabulary: `reach` r · `lead` of the best candidate · `steps` n.
 """
@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.mechanisms.partitions.per_partition import read_promise
-from noisette.mechanisms.selection.exponential import Selection
+from noisette.mechanisms.selection.exponential import Exponential
 from noisette.privacy import Approx, Promise
 from noisette.privacy.convert import group_delta
 from noisette.privacy.guarantee import once
@@ -46,7 +46,7 @@ __all__ = ["GapMax"]
 
 
 @dataclass(frozen=True)
-class GapMax:
+class GapMax(Mechanism):
     """The best of the candidates 0 .. candidates-1, or None, given their whole scores.
 
     >>> m = GapMax.calibrated(Approx(1, "1e-6"), candidates=3)
@@ -56,6 +56,8 @@ class GapMax:
     (Approx('1', '1/1000000'), 30.0)
     """
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
     epsilon: Fraction
     delta0: Fraction
     candidates: int
@@ -65,7 +67,7 @@ class GapMax:
     def __init__(
         self, epsilon: Number, delta0: Number, *, candidates: int, monotone: bool = False, reach: int | None = None
     ) -> None:
-        keep, read = Keep(epsilon, delta0), Selection(1, candidates=candidates, monotone=monotone)
+        keep, read = Keep(epsilon, delta0), Exponential(1, candidates=candidates, monotone=monotone)
         object.__setattr__(self, "epsilon", keep.epsilon)
         object.__setattr__(self, "delta0", keep.delta0)
         object.__setattr__(self, "candidates", read.candidates)
@@ -83,7 +85,7 @@ class GapMax:
         if not isinstance(guarantee, Approx) or not guarantee.delta:
             raise InputError("The best candidate itself needs a delta above 0: ask for Approx(epsilon, delta).")
         promise = read_promise(guarantee)
-        moves = Selection._kept(promise, sensitivity, Fraction(1), monotone, candidates=candidates)
+        moves = Exponential._kept(promise, sensitivity, Fraction(1), monotone, candidates=candidates)
         reach = max(1, math.floor(moves.scale))  # scores are whole, so a part of one is no move
         return cls(promise.epsilon, promise.delta, candidates=candidates, monotone=monotone, reach=reach)
 
@@ -92,11 +94,11 @@ class GapMax:
         return Keep(self.epsilon, self.delta0)
 
     @property
-    def _scores(self) -> Selection:
-        return Selection(1, candidates=self.candidates, monotone=self.monotone)
+    def _scores(self) -> Exponential:
+        return Exponential(1, candidates=self.candidates, monotone=self.monotone)
 
     def guarantee(self, distance: Distance = 1) -> Approx:
-        """Return what holds for scores that move by at most `distance` each: as for a group of so many steps."""
+        """Return what holds for scores that move by at most `distance` each: as for a group of that many steps."""
         moves, neighbours = self._scores._epsilon(distance)
         steps = math.ceil(Fraction(math.floor(moves), self.reach))
         delta = min(group_delta(self.epsilon, self.delta0, steps), Fraction(1) - Fraction(1, 2**99))
@@ -117,7 +119,7 @@ class GapMax:
         """Return the probability that the best candidate is released."""
         return float(self._keep.chance(self._steps(_best(self._scores._read(scores))[1])))
 
-    def law(self, x: Any) -> dict[int | None, float]:
+    def outcomes(self, x: Any) -> dict[int | None, float]:
         """Return the probabilities of the best candidate and of None."""
         best, lead = _best(self._scores._read(x))
         kept, suppressed = (float(self._keep.pmf(bit, self._steps(lead))) for bit in (True, False))
@@ -152,7 +154,7 @@ class GapMax:
 
     @property
     def tightness(self) -> float:
-        """Neighbours on either half of the curve use all of epsilon and delta, but for rounding."""
+        """Neighbours on either half of the curve use all of epsilon and delta, up to rounding."""
         return 0.999
 
 

@@ -13,8 +13,8 @@ and no smaller epsilon holds. r = 2 d if the score at each point moves by at mos
 A plane is a line of its points: give the pieces as numbers of points.
 
 When: outcomes are values of a range or points of a map, far too many to list, but their scores change at few places.
-Textbook: Cormode, the median by the exponential mechanism (erratum E10: half-open ranges); the lecture notes, outputs
-in a space Y.
+Textbook: Cormode, the median by the exponential mechanism over half-open ranges; the lecture notes,
+outputs in a space Y.
 
 Vocabulary: `size` of a piece, how many points it has · `loss` of a point, by how much its score is below the best.
 """
@@ -33,8 +33,8 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.privacy import Promise
 
@@ -65,7 +65,7 @@ def drawn(losses: Whole, most: Whole, size: Callable[[int], int], scale: Fractio
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Pieces(Mechanism):
     """One of the points 0 .. points-1, given pieces (size, score) from left to right, all whole numbers.
 
     >>> from noisette.privacy import Pure
@@ -73,10 +73,11 @@ class Pieces:
     >>> scores = [(2**59, 0), (1000, 90), (2**59 - 1000, 3)]
     >>> m.guarantee(1), 2**59 <= m(scores) < 2**59 + 1000, m.interval(0.95)
     (Pure('1'), True, 89.0)
-    >>> {y: round(p, 3) for y, p in Pieces(2, points=4).law([(3, 0), (1, 2)]).items()}
+    >>> {y: round(p, 3) for y, p in Pieces(2, points=4).outcomes([(3, 0), (1, 2)]).items()}
     {0: 0.175, 1: 0.175, 2: 0.175, 3: 0.475}
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     points: int
     monotone: bool
@@ -125,7 +126,7 @@ class Pieces:
             raise InputError("The scores must lie between -2^62 and 2^62: use a coarser unit.")
         return sizes.astype(np.int64), scores.astype(np.int64)
 
-    def law(self, pieces: Any) -> dict[int, float]:
+    def outcomes(self, pieces: Any) -> dict[int, float]:
         """P(each point), for grids that can be written out."""
         if self.points > ENUMERATED:
             raise InputError(f"Probabilities are written out for at most {ENUMERATED:,} points: choose fewer.")

@@ -15,7 +15,7 @@ is at least q_(i) - v, because the sets of these candidates contain each other. 
 proportional to N(v) e^(-v/scale) and then one of its orders evenly, an order that loses u has e^(-u/scale), up to a
 constant. Exact for any size: floats propose a range of v, whole numbers accept.
 
-When: several candidates shall be told at once, with a pure epsilon, and some scores stand out.
+When: several candidates are to be released at once, with a pure epsilon, and some scores stand out.
 Textbook: not in the textbooks.
 
 Vocabulary: `loss` of an order · `within` N(v) · `sizes` a_i(v) · `step` how many v share a proposal.
@@ -38,7 +38,7 @@ from noisette.exact.samplers import Bounds
 from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.selection.exponential import Exponential, Scores
-from noisette.mechanisms.selection.top import Ranking
+from noisette.mechanisms.selection.gumbel_top import Ranking
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
@@ -56,7 +56,7 @@ class JointTop(Ranking):
     >>> m = JointTop.calibrated(Pure(1), candidates=4, k=2)
     >>> m, m.guarantee(1), m([0, 100, 30, 200])
     (JointTop(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
-    >>> round(m.law([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
+    >>> round(m.outcomes([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
     (0.1284, 21.0)
     """
 
@@ -86,7 +86,7 @@ class JointTop(Ranking):
         sizes = samplers.retry(proposals.attempt, rng)
         return tuple(int(by_score[place]) for place in _even(sizes, rng))
 
-    def law(self, x: Any) -> Mapping[tuple[int, ...], float]:
+    def outcomes(self, x: Any) -> Mapping[tuple[int, ...], float]:
         """Return the probability of every order."""
         scores, orders = self._orders(x)
         best = -np.sort(-scores)[: self.k]
@@ -120,7 +120,7 @@ class JointTop(Ranking):
     @property
     def tightness(self) -> float:
         """What some pair reaches: the more candidates, the more of epsilon, as fewer orders begin with the best."""
-        laws = [(self.law(x), self.law(y)) for x, y, _ in self.pairs()]
+        laws = [(self.outcomes(x), self.outcomes(y)) for x, y, _ in self.pairs()]
         epsilon = float(_ways(self.k) * self._one._epsilon(1)[0])
         return max(abs(math.log(P[y] / Q[y])) for P, Q in laws for y in P) / epsilon * (1 - 1e-9)
 

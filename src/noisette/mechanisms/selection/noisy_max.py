@@ -2,7 +2,7 @@
 
 The noise is whole, P(z) proportional to e^(-|z|/scale), and ties are broken evenly. If a person moves the scores within
 a range r, it is (r/scale)-DP: r = 2 d if each moves by at most d, r = d if all move in one direction (counts of added
-or removed records, not of replaced ones: erratum E20). With three candidates or more no smaller epsilon holds: one far
+or removed records, not of replaced ones). With three candidates or more no smaller epsilon holds: one far
 behind gains r on all others.   [Dwork-Roth 2014]
 Why: whatever the noise of the others, if i wins with noise z, it wins after the move with z + r, with no more ties than
 before; and z + r is at most e^(r/scale) times less likely than z.
@@ -16,7 +16,7 @@ Here it is the gap of noise with a fraction, rounded down: the winner keeps the 
 that tie, and loses one of it else. The noisy score itself would cost as much again.   (docs/proofs/noisy-max.md)
 
 When: to learn how far the winner is ahead. For the winner alone, use `PermuteAndFlip`.
-Textbook: S000 and S004, report noisy max (errata E6, E20).
+Textbook: Smith and Bassi, report noisy max, which costs epsilon for monotone scores only, and 2 epsilon otherwise.
 
 Vocabulary: `loss` of a candidate, max q - q_i · `level` a value that the largest noisy score may have · `gap` >= 0.
 """
@@ -38,9 +38,8 @@ from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.selection.exponential import Scores, Selection
-from noisette.mechanisms.selection.quadrature import unit_rule
+from noisette.mechanisms.contract import Distance, Mechanism, Output
+from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
 from noisette.privacy import Promise
 
 __all__ = ["NoisyMax", "NoisyMaxGap"]
@@ -153,7 +152,7 @@ def _beaten(above: Floats, own: Floats, k: int) -> Floats:
 
 
 def _levels(scores: Scores, scale: Fraction, gap: int) -> NDArray[np.int64]:
-    """All values that the largest noisy score can have, but for those that are next to impossible."""
+    """All values that the largest noisy score can have, except for those that are next to impossible."""
     far = math.ceil(_FAR * scale)
     low, high = int(scores.min()) - far - gap, int(scores.max()) + far
     if (high - low) * scores.size**2 > _LARGEST_LAW:
@@ -177,7 +176,7 @@ def _parts(scores: Scores, levels: NDArray[np.int64], noise: DiscreteLaplace | _
 
 
 @dataclass(frozen=True)
-class NoisyMaxGap:
+class NoisyMaxGap(Mechanism):
     """The winner and its gap to the runner-up, a whole number >= 0, given whole scores.
 
     The gap estimates how far the released candidate is ahead of the best other one, `error` is how far off it is.
@@ -186,10 +185,11 @@ class NoisyMaxGap:
     >>> m = NoisyMaxGap.calibrated(Pure(1), candidates=3, monotone=True)
     >>> m, m.guarantee(1), m([0, 90, 30])[0]
     (NoisyMaxGap(scale=Fraction(1, 1), candidates=3, monotone=True, noise='geometric'), Pure('1'), 1)
-    >>> round(m.law([0, 1, 3])[2, 1], 4), m.interval(0.95)
+    >>> round(m.outcomes([0, 1, 3])[2, 1], 4), m.interval(0.95)
     (0.3263, 5.0)
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool
@@ -245,7 +245,7 @@ class NoisyMaxGap:
         gap, rivals = int(noisy[winner]) - int(others.max()), int((others == others.max()).sum())
         return winner, gap if rng.below(rivals + 1) == 0 else gap - 1
 
-    def law(self, x: Any) -> Mapping[tuple[int, int], float]:
+    def outcomes(self, x: Any) -> Mapping[tuple[int, int], float]:
         """Return P(i, gap g) for all g up to where 1e-13 is left: sums of positive terms, right to about 1e-12 each.
 
         Where they end is rounded up to many scales, so that neighbours mostly end at the same gap.
@@ -292,7 +292,7 @@ class NoisyMaxGap:
     def lead(self, gap: int, level: float = 0.95) -> tuple[int, int]:
         """Return between which numbers the released candidate's lead lies, with at least that probability.
 
-        One-sided noise has no memory: what a winner has beyond what it needed is again such noise, at most u but for
+        One-sided noise has no memory: what a winner has beyond what it needed is again such noise, at most u except for
         half of the misses. A gap of more than u is more than that, so nothing was needed, and the lead is at least
         gap - u, however many candidates there are. (docs/proofs/selection.md)
 
@@ -318,7 +318,7 @@ class NoisyMaxGap:
 
     @property
     def tightness(self) -> float:
-        """All of epsilon, but for rounding; two-sided noise reaches it from far behind only."""
+        """All of epsilon, up to rounding; two-sided noise reaches it from far behind only."""
         return 1 - 1e-6 if self.noise == "geometric" else 0.99
 
 

@@ -10,8 +10,8 @@ is (r/scale)-DP: r = 2 d if each moves by at most d, r = d if all move in one di
 exponential mechanism of the same epsilon, in mean score and at every level.   [McKenna-Sheldon 2020; Ding et al. 2021]
 Its losses range further than epsilon, from -epsilon on: of many choices that are composed, exponential ones cost less.
 
-When: one of several candidates shall be told, once, with a pure epsilon.
-Textbook: not in the textbooks; it is report noisy max with exponential noise (erratum E6).
+When: one of several candidates is to be released, once, with a pure epsilon.
+Textbook: not in the textbooks; it is report noisy max with exponential noise .
 """
 
 import math
@@ -25,8 +25,7 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, exp_real
-from noisette.mechanisms.selection.exponential import Scores, Selection
-from noisette.mechanisms.selection.quadrature import unit_rule
+from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
 
 __all__ = ["ENUMERATED", "PermuteAndFlip"]
 

@@ -1,4 +1,4 @@
-"""The exponential mechanism over huge domains in which almost all scores are 0, in time of the others.
+"""The exponential mechanism over a huge domain where almost all scores are 0; only the others take time.
 
 Candidate i of 0 .. N-1 is released with probability proportional to e^(q_i/scale), where q_i = 0 for all that are not
 listed: these are one candidate of weight N - m, m as many as are listed, and one of them is drawn evenly if it wins. It
@@ -10,15 +10,16 @@ and no smaller epsilon holds; see `Exponential`, whose law it is.   [McSherry-Ta
 With probability at least 1 - e^-t the released score is above max q - scale (ln N + t): 2^64 candidates cost 44 scales.
 How long a release takes depends on how many candidates are listed.
 
-When: one of so many candidates shall be told that they cannot be gone through, with a pure epsilon or zCDP. Where a
+When: the candidates are too many to enumerate and one is to be released, with a pure epsilon or zCDP. Where a
 delta is at hand, `Choosing`, `Keep` and `Threshold` err by less.
-Textbook: Cormode and the lecture notes, the exponential mechanism (errata E6, E9), on domains of any size.
+Textbook: Cormode and the lecture notes, the exponential mechanism, on domains of any size.
 
 Vocabulary: `size` N as a number of candidates · `others` the candidates that are not listed · see `Exponential`.
 """
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -31,20 +32,115 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
-from noisette.mechanisms.selection.sparse_scores import Listed, read_listed
 from noisette.privacy import Promise
 
-__all__ = ["SparseExponential"]
+__all__ = ["SparseExponential", "SparseScores", "read_sparse_scores"]
 
 _LARGEST = 1 << 960
 _ENUMERATED = 4096
 _BEHIND = 12  # scales: what is so far behind hardly moves the others
 
 
+# Sparse scores: a mapping {candidate: score}, or a pair (candidates, scores) of sequences of equal length, of which
+# arrays are the fast way. Candidates are 0 .. size-1, each listed at most once; all others have score 0. No error here
+# quotes a candidate or a score.
+
+
+_MOST = 2**62
+_FORM = "Pass the scores as a mapping {candidate: score}, or as two sequences of equal length: candidates and scores."
+
+
 @dataclass(frozen=True)
-class SparseExponential:
+class SparseScores:
+    """Candidates and their scores, in the order given; `ordered` has the candidates in ascending order."""
+
+    candidates: NDArray[Any]
+    scores: NDArray[np.int64]
+    ordered: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def of(self, candidate: Any) -> int:
+        """Return a candidate's score.
+
+        >>> read_sparse_scores({5: 3}, 2**64).of(5), read_sparse_scores({5: 3}, 2**64).of(6)
+        (3, 0)
+        """
+        return int(self.scores[self.candidates == candidate].sum())
+
+    def unlisted(self, rank: int) -> int:
+        """Return the rank-th candidate that is absent from the list.
+
+        >>> [read_sparse_scores({0: 7, 2: 1}, 5).unlisted(rank) for rank in range(3)]
+        [1, 3, 4]
+        """
+        return rank + bisect_right(range(len(self)), rank, key=lambda j: int(self.ordered[j]) - j)
+
+
+def read_sparse_scores(x: Any, size: int) -> SparseScores:
+    """Read the scores of some of the candidates 0 .. size-1.
+
+    >>> read_sparse_scores({3: 1, 2**63: -4}, 2**64).scores.tolist()
+    [1, -4]
+    """
+    if isinstance(x, Mapping):
+        x = list(x.keys()), list(x.values())
+    if not isinstance(x, tuple | list) or len(x) != 2 or not all(map(_is_sequence, x)):
+        raise InputError(_FORM)
+    if len(x[0]) != len(x[1]):
+        raise InputError(_FORM)
+    if not len(x[0]):
+        return SparseScores(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+    if len(x[0]) >= choice.LARGEST:
+        raise InputError(f"Fewer than {choice.LARGEST:,} candidates can be listed: leave out those with score 0.")
+    candidates, scores = _candidates(x[0], size), _scores(x[1])
+    return SparseScores(candidates, scores, _ordered(candidates))
+
+
+def _is_sequence(part: Any) -> bool:
+    return isinstance(part, list | tuple | range) or (isinstance(part, np.ndarray) and part.ndim == 1)
+
+
+def _candidates(given: Any, size: int) -> NDArray[Any]:
+    numbers = _numbers(given)
+    if int(numbers.min()) < 0 or int(numbers.max()) >= size:
+        raise InputError("Candidates must be whole numbers from 0 to below the number of candidates.")
+    return numbers
+
+
+def _scores(given: Any) -> NDArray[np.int64]:
+    numbers = _numbers(given)
+    if int(numbers.min()) <= -_MOST or int(numbers.max()) >= _MOST:
+        raise InputError("The scores must lie between -2^62 and 2^62: use a coarser unit.")
+    return numbers.astype(np.int64, copy=False)
+
+
+def _numbers(given: Any) -> NDArray[Any]:
+    """Whole numbers as they are: left to itself, numpy would turn some of a list into floats."""
+    if isinstance(given, np.ndarray):
+        return given if type(given) is np.ndarray and given.dtype == np.uint64 else integer_answer(given)
+    if set(map(type, given)) != {int}:
+        return integer_answer(np.fromiter(given, object))
+    low, high = min(given), max(given)
+    kind = np.int64 if low >= -(2**63) and high < 2**63 else np.uint64 if low >= 0 and high < 2**64 else object
+    return np.array(given, kind)
+
+
+def _ordered(candidates: NDArray[Any]) -> NDArray[Any]:
+    if (candidates[1:] > candidates[:-1]).all():
+        return candidates
+    ordered = np.sort(candidates)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise InputError("Each candidate must be listed once: add up what belongs to the same candidate.")
+    return ordered
+
+
+@dataclass(frozen=True)
+class SparseExponential(Mechanism):
     """One of the candidates 0 .. candidates-1, given the whole scores of those whose score is not 0.
 
     >>> from noisette import Pure
@@ -55,6 +151,7 @@ class SparseExponential:
     (9223372036854775808, 0.9898)
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     monotone: bool
@@ -88,7 +185,7 @@ class SparseExponential:
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
         """Release a candidate."""
-        listed = read_listed(scores, self.candidates)
+        listed = read_sparse_scores(scores, self.candidates)
         others, q = self._grouped(listed)
         y = self._exponents(others, q)
         best = int(np.argmin(y))
@@ -102,13 +199,13 @@ class SparseExponential:
         chosen = choice.choose(y - y[best], weight, rng)
         return int(listed.candidates[chosen]) if chosen < len(listed) else listed.unlisted(rng.below(others))
 
-    def _grouped(self, listed: Listed) -> tuple[int, NDArray[np.int64]]:
+    def _grouped(self, listed: SparseScores) -> tuple[int, NDArray[np.int64]]:
         """How many are not listed, and the scores with theirs at the end, if there are any."""
         others = self.candidates - len(listed)
         return others, np.append(listed.scores, 0) if others else listed.scores
 
     def _exponents(self, others: int, q: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The y, but for a constant, for which a candidate, or all others together, have a weight of e^-y."""
+        """The y, up to a constant, for which a candidate, or all others together, have a weight of e^-y."""
         y = (q.max() - q) * float(1 / self.scale)
         if others:
             y[-1] -= math.log(others)
@@ -118,15 +215,15 @@ class SparseExponential:
 
     def chance(self, candidate: int, scores: Any) -> float:
         """Return the probability that a candidate is released, in any domain."""
-        return self._chances(read_listed(scores, self.candidates), [candidate])[candidate]
+        return self._chances(read_sparse_scores(scores, self.candidates), [candidate])[candidate]
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """Return the probabilities of all candidates, if they are not too many."""
         if self.candidates > _ENUMERATED:
             raise InputError(f"Laws are computed for at most {_ENUMERATED:,} candidates: ask for the chance of one.")
-        return self._chances(read_listed(x, self.candidates), range(self.candidates))
+        return self._chances(read_sparse_scores(x, self.candidates), range(self.candidates))
 
-    def _chances(self, listed: Listed, wanted: Sequence[int]) -> dict[int, float]:
+    def _chances(self, listed: SparseScores, wanted: Sequence[int]) -> dict[int, float]:
         others, q = self._grouped(listed)
         y = self._exponents(others, q)
         weights = np.exp(y.min() - y)
@@ -136,7 +233,7 @@ class SparseExponential:
 
     def error(self, y: int, x: Any) -> float:
         """Return by how much the score of a candidate is below the best."""
-        listed = read_listed(x, self.candidates)
+        listed = read_sparse_scores(x, self.candidates)
         return float(self._grouped(listed)[1].max() - listed.of(y))
 
     def interval(self, level: float = 0.95) -> float:

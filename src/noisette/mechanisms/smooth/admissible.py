@@ -30,7 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.random import Random
 from noisette.exact.rational import precision
+from noisette.exact.real import Uniform
 from noisette.mechanisms.smooth.log_normal import log_normal_rho, usual_sigma
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "laplace_delta",
     "largest_share",
     "near_tail",
+    "rounded_noise",
     "student_epsilon",
     "tail",
 ]
@@ -181,3 +184,48 @@ def exact_tail(noise: Noise, z: Callable[[Any], Any], bits: int) -> tuple[Fracti
         value = (mp.atan2(1, t) - t / (1 + t**2)) / mp.pi
     near, unit = int(mp.floor(mp.ldexp(value, bits + guard))), 1 << (bits + guard)
     return Fraction(near - (1 << 32), unit), Fraction(near + (1 << 32), unit)
+
+
+# The sampler: noise rounded to a whole number. Floats decide what is far apart and multiprecision decides the rest, so
+# the result never depends on the rounding of floats.
+
+
+_ROOM = 2.0**-36  # far more than floats err by
+_LEAST = 1e-290
+
+
+def rounded_noise(noise: Noise, scale: float, exact_scale: Callable[[Any], Any], most: int, rng: Random) -> int:
+    """Draw |scale Z|, rounded, but no more than `most`; `exact_scale` computes the scale in multiprecision.
+
+    It is the largest w with V < P(|Z| > (w - 1/2)/scale), V uniform.
+    """
+    v = Uniform(rng)
+    start, end = map(float, v.to(64))
+
+    def below(w: int) -> bool:
+        near = max(_LEAST, 2 * near_tail(noise, (w - 0.5) / scale))
+        if end <= near * (1 - _ROOM) and near > _LEAST:
+            return True
+        return False if start >= near * (1 + _ROOM) else _surely_below(v, w, noise, exact_scale)
+
+    low, high = 0, 1
+    while high <= most and below(high):
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low
+
+
+def _surely_below(v: Uniform, w: int, noise: Noise, exact_scale: Callable[[Any], Any]) -> bool:
+    bits = 128
+
+    def z(mp: Any) -> Any:
+        return (2 * w - 1) / (2 * exact_scale(mp))
+
+    while True:
+        (lo, hi), (least, most) = v.to(bits), exact_tail(noise, z, bits)
+        if hi <= 2 * least or lo >= 2 * most:
+            return hi <= 2 * least
+        bits *= 2

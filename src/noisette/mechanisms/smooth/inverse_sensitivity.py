@@ -16,7 +16,7 @@ All points that one number of changes reaches are alike, so a choice takes the t
 
 When: quantiles of bounded values, and whatever else has such distances. For triangles `Smooth` errs half as much, and
 for sums of bounded values plain noise of their global sensitivity is best (see docs/smooth-sensitivity.md).
-Textbook: not in the textbooks; it replaces the lecture notes' smooth sensitivity (errata E13, E14).
+Textbook: not in the textbooks; it replaces smooth sensitivity.
 
 Vocabulary: `statistic` the answer and its distances · D `distance`, in records.
 """
@@ -33,15 +33,13 @@ from noisette.errors import InputError
 from noisette.exact import choice
 from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
-from noisette.mechanisms.smooth.largest_sensitivity import pieces
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.statistic import Statistic
-from noisette.mechanisms.smooth.triangles import Triangles
+from noisette.mechanisms.smooth.statistic import Statistic, people, pieces, related
+from noisette.mechanisms.smooth.triangles import TriangleCount
 from noisette.mechanisms.smooth.trimmed import Trimmed
-from noisette.mechanisms.stability.group_promise import people, related
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 
 __all__ = ["InverseSensitivity"]
@@ -50,7 +48,7 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class InverseSensitivity:
+class InverseSensitivity(Mechanism):
     """A point of the statistic's span, given a table.
 
     >>> m = InverseSensitivity.calibrated(Pure(1), statistic=Order("1/2", 0, 1000))
@@ -61,6 +59,8 @@ class InverseSensitivity:
     (3.0, 19.0)
     """
 
+    kind = Output.OUTCOME
+    own_relation = True
     scale: Fraction
     statistic: Statistic
 
@@ -73,7 +73,7 @@ class InverseSensitivity:
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, statistic: Statistic) -> "InverseSensitivity":
-        """Return the one that keeps the guarantee for so many records of one person."""
+        """Return the one that keeps the guarantee for `sensitivity` records of one person."""
         if isinstance(guarantee, ZCDP):
             related(guarantee, sensitivity, statistic.neighbours, pure=True)  # refuses what does not fit
             records = people(sensitivity, statistic.neighbours)
@@ -113,7 +113,7 @@ class InverseSensitivity:
         i = drawn(distances, sizes, lambda i: int(sizes[i]), self.scale, rng)
         return self.statistic.span[0] + int(sizes[:i].sum()) + rng.below(int(sizes[i]))
 
-    def law(self, x: Any) -> dict[int, float]:
+    def outcomes(self, x: Any) -> dict[int, float]:
         """P(each point of the span), for spans that can be written out."""
         sizes, distances = self._pieces(x)
         low, high = self.statistic.span
@@ -169,5 +169,5 @@ examples = [
     InverseSensitivity("1/2", statistic=Order("1/2", -5, 5)),
     InverseSensitivity("2/3", statistic=Order("4/5", 0, 6)),
     InverseSensitivity("3/2", statistic=Trimmed(4, 0, 6)),
-    InverseSensitivity(2, statistic=Triangles(6)),
+    InverseSensitivity(2, statistic=TriangleCount(6)),
 ]

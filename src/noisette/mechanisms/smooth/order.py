@@ -1,4 +1,4 @@
-"""Quantiles, and what sums of values between two ranks share: sorted values between public bounds."""
+"""Order statistics, and what trimmed sums share with them: sorted values between public bounds."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,8 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, whole
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, ceilings, steepest
-from noisette.mechanisms.smooth.statistic import Pairs, Whole
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, ceilings, steepest
 from noisette.privacy import Neighbours
 
 __all__ = ["MOST", "Order", "Ranked"]

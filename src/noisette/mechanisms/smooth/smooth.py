@@ -1,25 +1,25 @@
 """Smooth sensitivity: noise that is as wide as one record could move the answer of this table, or of those near it.
 
 Let S be a bound on how far one record moves the answer that changes by at most a factor e^beta between neighbours (see
-`smooth_statistic`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
+`statistic`). The answer plus S Z/s is released, rounded to a whole number and moved into a public span:
 
     Z Cauchy or Student t with 3 degrees:  epsilon-DP,             Z Laplace:  (epsilon, delta)-DP,
     Z Laplace of log-normal size:  epsilon^2/2-zCDP,
 
 with the largest s that this allows (see `admissible` and `log_normal`), so that no smaller epsilon, or delta, holds on
 a wide span; of log-normal noise only the bound is known.
-[Nissim-Raskhodnikova-Smith 2007; Bun-Steinke 2019; errata E13, E14; proof note: docs/proofs/smooth-sensitivity.md]
+[Nissim-Raskhodnikova-Smith 2007; Bun-Steinke 2019; proof note: docs/proofs/smooth-sensitivity.md]
 
 S is rounded up to e^(h j), j whole and beta a whole multiple of h: ln S(x) <= ln S(x') + beta stays true of what is
-rounded up, so this costs no privacy and a factor of at most e^(1/64). Rounding and moving change what is told of a real
-number after the fact; which whole number it is, is decided with as many bits as that takes.
+rounded up, so this costs no privacy and a factor of at most e^(1/64). Rounding the noisy answer and moving it into the
+span are post-processing; which whole number it is, is decided with as many bits as that takes.
 
 Noise scaled to the local sensitivity itself is not private: its size tells neighbours apart.
 
 When: a record can move the answer far on few tables only: triangles, trimmed means of skewed values. For quantiles
 `InverseSensitivity` errs half as much (see docs/smooth-sensitivity.md). Student noise where a pure guarantee is asked
 for, log-normal noise where many releases share a rho, Cauchy noise for tables of a few records.
-Textbook: the lecture notes, local and smooth sensitivity (errata E13, E14).
+Textbook: Cormode, smooth sensitivity, which is a maximum over tables and not over outputs; Laplace noise needs a delta.
 
 Vocabulary: `statistic` the answer and what is known of it · `beta` how fast S may fall · `span` what is released.
 """
@@ -39,17 +39,14 @@ from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
-from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, tail
-from noisette.mechanisms.smooth.largest_sensitivity import sensitivity_steps
+from noisette.mechanisms.smooth.admissible import FREEDOM, Noise, largest_share, rounded_noise, tail
 from noisette.mechanisms.smooth.log_normal import log_normal_tail, rounded_log_normal, usual_sigma
 from noisette.mechanisms.smooth.order import Order
-from noisette.mechanisms.smooth.rounded_noise import rounded_noise
-from noisette.mechanisms.smooth.statistic import Statistic
-from noisette.mechanisms.smooth.triangles import Triangles
-from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedMean
-from noisette.mechanisms.stability.group_promise import people, related
+from noisette.mechanisms.smooth.statistic import Statistic, people, related, sensitivity_steps
+from noisette.mechanisms.smooth.triangles import TriangleCount
+from noisette.mechanisms.smooth.trimmed import Trimmed, TrimmedAverage
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.convert import group_delta
 
@@ -59,7 +56,7 @@ _FINEST = 64  # steps of ln S in a beta of 1
 
 
 @dataclass(frozen=True)
-class Smooth:
+class Smooth(Mechanism):
     """A statistic with noise of its smooth sensitivity, given a table.
 
     >>> median = Order("1/2", 0, 1000, neighbours=Neighbours.REPLACE)
@@ -72,6 +69,9 @@ class Smooth:
     ZCDP('1/8', neighbours=REPLACE)
     """
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
+    own_relation = True
     epsilon: Fraction
     delta: Fraction
     statistic: Statistic
@@ -201,8 +201,8 @@ class Smooth:
             return min(most, rounded_log_normal(usual_sigma(self.epsilon, self.beta), *scales, rng))
         return rounded_noise(self.noise, *scales, most, rng)
 
-    def law(self, x: Any) -> dict[int, float]:
-        """P(each whole number of the span); what lies beyond is told as its ends."""
+    def outcomes(self, x: Any) -> dict[int, float]:
+        """P(each whole number of the span); what lies beyond is released as its ends."""
         low, high = self.span
         if high - low > ENUMERATED:
             raise InputError(
@@ -266,7 +266,7 @@ class Smooth:
 
     @property
     def tightness(self) -> float:
-        """Nearly all of epsilon for a quantile, if noise is told far beyond its bounds; the ends of a span hide some.
+        """Nearly all of epsilon for a quantile, if the span reaches far beyond its bounds; its ends hide some.
 
         Delta is lost where a few whole numbers stand for S: all of it shows for bounds far apart only.
         """
@@ -323,7 +323,7 @@ examples = [
         span=(-180, 189),
     ),
     Smooth(2, statistic=Trimmed(6, 0, 8, trim=1), beta="1/5"),
-    Smooth(3, statistic=Triangles(6), beta="1/3", noise="cauchy"),
+    Smooth(3, statistic=TriangleCount(6), beta="1/3", noise="cauchy"),
     Smooth(1, statistic=Order("1/2", 0, 5), beta="1/5", noise="log-normal", span=(-150, 155)),
-    Smooth(2, statistic=TrimmedMean(0, 6, trim=1, parts=3), beta="1/5"),
+    Smooth(2, statistic=TrimmedAverage(0, 6, trim=1, parts=3), beta="1/5"),
 ]

@@ -1,4 +1,4 @@
-"""The number of triangles of a graph, of which an edge comes or goes."""
+"""The number of triangles of a graph; neighbouring graphs differ by one edge."""
 
 import math
 from dataclasses import dataclass
@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest
-from noisette.mechanisms.smooth.statistic import Pairs, Whole
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
 from noisette.privacy import Neighbours
 
-__all__ = ["Graph", "Triangles"]
+__all__ = ["Graph", "TriangleCount"]
 
 _MOST_NODES = 2000
 
@@ -28,14 +27,14 @@ class Graph(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Triangles:
+class TriangleCount:
     """The number of triangles of a graph on the nodes 0 .. nodes-1, given its edges; an edge comes or goes.
 
     A pair of nodes that both are next to a nodes, and one alone to b nodes, gets a node more in common for each of the
     first b changes and for every other one from then on: A_k is the largest min(a + (k + min(k, b))/2, nodes - 2),
     rounded down, over all pairs.   [Nissim-Raskhodnikova-Smith 2007]
 
-    >>> t = Triangles(4)
+    >>> t = TriangleCount(4)
     >>> graph = t.read([(0, 1), (1, 2), (0, 2)])
     >>> t.value(graph), graph.gaps.tolist(), t.smooth(graph, Fraction(1, 2))
     (1, [1, 1, 2], Fall(gap=1, changes=0))

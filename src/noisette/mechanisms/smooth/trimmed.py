@@ -8,12 +8,11 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.mechanisms.smooth.largest_sensitivity import Fall, largest
 from noisette.mechanisms.smooth.order import MOST, Ranked
-from noisette.mechanisms.smooth.statistic import Pairs, Whole
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
 from noisette.privacy import Neighbours
 
-__all__ = ["Trimmed", "TrimmedMean"]
+__all__ = ["Trimmed", "TrimmedAverage"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Trimmed(Ranked):
 
 
 @dataclass(frozen=True)
-class TrimmedMean(Ranked):
+class TrimmedAverage(Ranked):
     """The mean without the `trim` least and largest values, in `parts` of a unit, rounded down; records come and go.
 
     It is `low` if no value is left over. Of m values that are left, a record that comes moves the mean by the distance
@@ -90,7 +89,7 @@ class TrimmedMean(Ranked):
 
     and from k = m - 1 on all that there is.   [proof note: docs/proofs/smooth-sensitivity.md]
 
-    >>> mean = TrimmedMean(0, 100, trim=1, parts=10)
+    >>> mean = TrimmedAverage(0, 100, trim=1, parts=10)
     >>> table = mean.read([3, 0, 4, 90, 4, 5, 5, 4])
     >>> mean.value(table), mean.smooth(table, Fraction(1, 2))
     (41, Fall(gap=172, changes=0))

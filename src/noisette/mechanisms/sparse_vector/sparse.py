@@ -2,7 +2,7 @@
 
 Queries, their thresholds subtracted, get two-sided noise of scale 2 s (s = `scale`), zero gets such noise of scale s,
 drawn anew after every positive. AboveThreshold ends with the first; Sparse is c of them one after the other, and
-NumericSparse tells of each positive its query with noise of its own. If a person moves each query by at most d,
+NumericSparse releases the query of each positive with noise of its own. If a person moves each query by at most d,
 
     epsilon_0 = 2 d/s   (and d/value_scale for the value)
 
@@ -11,11 +11,11 @@ epsilon_0-DP releases together, exactly.   [Dwork-Naor-Reingold-Rothblum-Vadhan 
 Kairouz-Oh-Viswanath 2015]
 A run is worth no less: epsilon_0 is approached where many queries stay below that rise, and one is above that falls.
 
-AboveThreshold: with probability 1 - beta none of k queries is told wrong by more than 8 (ln k + ln(2/beta)) d/epsilon
+AboveThreshold: with probability 1 - beta no report on k queries is wrong by more than 8 (ln k + ln(2/beta)) d/epsilon
 (Dwork-Roth 2014, Theorem 3.24); `interval` is sharper.
 
 When: many positives with a delta, for which fresh thresholds compose well; else `SparseVector` has less noise.
-Textbook: Bassi, AboveThreshold and Sparse, which stops too late (erratum E21).
+Textbook: Bassi, AboveThreshold and Sparse, which stops one answer too late there.
 """
 
 import math
@@ -33,15 +33,16 @@ from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance, read_sensitivity
-from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Comparing, Floats
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
+from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Floats, ThresholdQueries
 from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure, theorems
 
 __all__ = ["AboveThreshold", "NumericSparse", "Sparse"]
 
 
 @dataclass(frozen=True)
-class Sparse(Comparing):
+class Sparse(ThresholdQueries):
     """True for a query above its threshold, None for one below, until `positives` were above.
 
     >>> m = Sparse.calibrated(Approx(1, "1e-6"), positives=100)
@@ -62,7 +63,7 @@ class Sparse(Comparing):
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, positives: int) -> Self:
-        """Return the least noise for which so many runs together keep the guarantee."""
+        """Return the least noise for which `positives` runs together keep the guarantee."""
         return cls(2 * _unit(guarantee, sensitivity, positives), positives=positives)
 
     def guarantee(self, distance: Distance = 1) -> Guarantee:
@@ -83,7 +84,7 @@ class Sparse(Comparing):
         """The law of each N."""
         return DiscreteLaplace(2 * self.scale)
 
-    def tell(self, query: int, gap: int, rng: Random) -> Hashable:
+    def report(self, query: int, gap: int, rng: Random) -> Hashable:
         """Tell no more."""
         return True
 
@@ -168,13 +169,13 @@ class NumericSparse(Sparse):
     def _run(self, d: Fraction, comparing: Pure) -> Guarantee:
         return comparing + Pure(d / self.value_scale, neighbours=comparing.neighbours)
 
-    def tell(self, query: int, gap: int, rng: Random) -> int:
+    def report(self, query: int, gap: int, rng: Random) -> int:
         """Tell the query with noise of its own."""
         return query + int(self._values.sample(None, rng))
 
     def error(self, y: Any, x: Any) -> float:
-        """How far a query was on the wrong side of what was told of it, or a value off, at most."""
-        off = (abs(told - int(q)) for told, q in zip(y, x, strict=False) if told is not None)
+        """How far a query was on the wrong side of its report, or a value off, at most."""
+        off = (abs(released - int(q)) for released, q in zip(y, x, strict=False) if released is not None)
         return float(max(super().error(y, x), 0, *off))
 
     def _misses(self, t: int, queries: int, positives: int) -> float:
@@ -189,7 +190,7 @@ class NumericSparse(Sparse):
 
 
 def _unit(guarantee: Promise, sensitivity: Distance, runs: int) -> Fraction:
-    """d/epsilon_0 for the largest epsilon_0 of which so many adaptive releases keep the guarantee."""
+    """d/epsilon_0 for the largest epsilon_0 for which that many adaptive releases keep the guarantee."""
     agreed(guarantee, sensitivity)
     return read_sensitivity(sensitivity, math.inf) / _each(guarantee, whole(runs, "positives"))
 

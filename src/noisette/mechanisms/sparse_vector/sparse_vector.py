@@ -4,8 +4,8 @@ Whole queries, their thresholds subtracted, get one-sided noise N_i, and so does
 
     gap_i = q_i + N_i - (centre + Z),   P(N = n) = (1 - a) a^n, a = e^(-1/scale), and Z alike with `threshold_scale`.
 
-A gap of at least 0 is told, else None; after c = `positives` gaps nothing more. If a person moves each query by at most
-d, be the queries chosen after the answers so far or not, and however many there are,
+A gap of at least 0 is released, else None; after c = `positives` gaps nothing more. If a person moves each query by at
+most d, be the queries chosen after the answers so far or not, and however many there are,
 
     epsilon = d/threshold_scale + 2 c d/scale,   or d/threshold_scale + c d/scale
 
@@ -16,8 +16,9 @@ together add up to d, as in a histogram. No smaller epsilon holds: the (None, ga
 The gap is free: q is about threshold + gap. `centre` is the whole number next to E N - E Z and makes it fair: it is
 public, and so it may as well be thought of as part of the thresholds.
 
-When: many queries, chosen on the way, of which few are above; where all are known in advance, `Top` misses fewer.
-Textbook: Cormode, sparse vector technique, which tells what was compared (erratum E16); Bassi, Sparse (E21).
+When: many queries, chosen one after the other, and few of them are above; where all are known in
+advance, `GumbelTop` misses fewer.
+Textbook: Cormode, the sparse vector technique, one variant of which is not private at all; Bassi, Sparse.
 """
 
 import math
@@ -34,8 +35,9 @@ from noisette.exact import vector
 from noisette.exact.integers import Integers
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.contract import Distance, agreed, pure_epsilon, read_distance
-from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Comparing, Floats
+from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
+from noisette.mechanisms.contract import Distance
+from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Floats, ThresholdQueries
 from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -75,7 +77,7 @@ class _OneSided:
 
 
 @dataclass(frozen=True)
-class SparseVector(Comparing):
+class SparseVector(ThresholdQueries):
     """None for a query below its threshold, a gap for one above, until there are `positives` gaps.
 
     >>> m = SparseVector.calibrated(Pure(1), positives=4)
@@ -138,7 +140,7 @@ class SparseVector(Comparing):
         """The law of each N."""
         return _OneSided(self.scale)
 
-    def tell(self, query: int, gap: int, rng: Random) -> int:
+    def report(self, query: int, gap: int, rng: Random) -> int:
         """Tell the gap."""
         return gap
 

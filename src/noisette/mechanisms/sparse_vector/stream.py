@@ -1,10 +1,10 @@
-"""Streams of queries against a threshold: the loop of the sparse vector mechanisms, and the object that lives with it.
+"""Streams of queries against a threshold: the loop of the sparse vector mechanisms, and the object that runs it.
 
 The threshold has noise Z, drawn once or anew after every positive; query i has noise N_i of its own. The query is above
 if its gap q_i + N_i - Z is at least 0. Thresholds are public: what is compared is query minus threshold.
 
-A stream that is to survive a crash keeps its state before it tells an answer, whatever the answer is: where that fails
-nothing is told, and the failure says nothing about the data. What a ledger has to do for that:
+A stream that is to survive a crash keeps its state before it releases an answer, whatever the answer is: where that
+fails nothing is released, and the failure says nothing about the data. What a ledger has to do for that:
 
 1. Charge the guarantee of the mechanism, in full and once, before `begin`; nothing is given back.
 2. `keep(state)`: store it durably, where no analyst reads it, and raise if that (stream, asked) is there already.
@@ -35,7 +35,7 @@ MOST = 2**62
 _WINDOW, _NEAR = 1 << 13, 1 << 6  # how many are looked at together; few where the last positive was near
 
 
-class Noise(Protocol):
+class StreamNoise(Protocol):
     """What is asked of a law here; probabilities serve audits, draws are exact."""
 
     def pmf(self, z: Any) -> Any:
@@ -65,17 +65,17 @@ class Rules(Protocol):
         ...
 
     @property
-    def threshold_noise(self) -> Noise:
+    def threshold_noise(self) -> StreamNoise:
         """The law of Z."""
         ...
 
     @property
-    def query_noise(self) -> Noise:
+    def query_noise(self) -> StreamNoise:
         """The law of each N."""
         ...
 
-    def tell(self, query: int, gap: int, rng: Random) -> Hashable:
-        """What is told of a positive."""
+    def report(self, query: int, gap: int, rng: Random) -> Hashable:
+        """What is reported of a positive."""
         ...
 
 
@@ -131,7 +131,7 @@ Keep: TypeAlias = Callable[[State], object]
 class Stream:
     """Takes queries one at a time and ends after `positives` answers above; safe to share among threads.
 
-    It can be neither copied nor pickled, and a forked process cannot use it: two that go on would tell twice as much.
+    It can be neither copied nor pickled, and a forked process cannot use it: two that go on would leak twice as much.
 
     >>> from noisette.mechanisms.sparse_vector.sparse_vector import SparseVector
     >>> stream = SparseVector("1/100", "1/100", positives=1).begin(threshold=50)       # next to no noise
@@ -156,10 +156,10 @@ class Stream:
         with self._lock:
             self._check_open()
             found, z = compared(self._mechanism, gathered([q - t], 1), self._state.noise, self.left, self._rng)
-            told = self._mechanism.tell(q, found[0][1], self._rng) if found else None
+            released = self._mechanism.report(q, found[0][1], self._rng) if found else None
             asked, given = self._state.asked + 1, self._state.given + len(found)
             self._advance(replace(self._state, asked=asked, given=given, noise=z))
-            return told
+            return released
 
     def _check_process(self) -> None:
         """Refuse before the lock, which a thread of the parent may have held when this process was forked."""
@@ -174,7 +174,7 @@ class Stream:
             raise BudgetError(f"This stream has ended with positive number {c}: begin a new one, at the same price.")
 
     def _advance(self, state: State) -> None:
-        """Keep the next state before anything is told; if that fails nothing is, and this stream is closed."""
+        """Keep the next state before anything is released; if that fails nothing is, and this stream is closed."""
         if self._keep is not None:
             try:
                 self._keep(state)

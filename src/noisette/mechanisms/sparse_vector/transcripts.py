@@ -1,6 +1,6 @@
-"""What mechanisms share that tell which queries are above a threshold: their releases, their error, their law.
+"""Shared by mechanisms that report which queries are above a threshold: releases, errors and laws.
 
-Vocabulary: `told` what was said of the queries so far · `z` values of the threshold's noise Z.
+Vocabulary: `released` the reports on the queries so far · `z` values of the threshold's noise Z.
 """
 
 import secrets
@@ -15,49 +15,51 @@ from noisette.exact.integers import Integers
 from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.sparse_vector.stream import MOST, Keep, Noise, State, Stream, compared, whole_number
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.contract import Mechanism, Output
+from noisette.mechanisms.sparse_vector.stream import MOST, Keep, State, Stream, StreamNoise, compared, whole_number
 
-__all__ = ["BEYOND", "Comparing"]
+__all__ = ["BEYOND", "ThresholdQueries"]
 
 Floats: TypeAlias = NDArray[np.float64]
-Told: TypeAlias = tuple[Hashable, ...]
+Reports: TypeAlias = tuple[Hashable, ...]
 T = TypeVar("T")
 
 BEYOND = 45  # scales: e^-45 is lost in the rounding of floats
 _GRID, _OUTCOMES = 20_000, 200_000
 
 
-class Comparing:
-    """The loop of `stream`, for a list or for a stream; a mechanism says which noise there is and what is told."""
+class ThresholdQueries(Mechanism):
+    """The loop of `stream`, for a list or for a stream; a mechanism says which noise there is and what it reports."""
 
+    kind = Output.OUTCOME
     positives: int
     refreshed: ClassVar[bool]
 
     @property
-    def threshold_noise(self) -> Noise:
+    def threshold_noise(self) -> StreamNoise:
         """The law of Z."""
         raise NotImplementedError
 
     @property
-    def query_noise(self) -> Noise:
+    def query_noise(self) -> StreamNoise:
         """The law of each N."""
         raise NotImplementedError
 
-    def tell(self, query: int, gap: int, rng: Random) -> Hashable:
-        """What is told of a positive."""
+    def report(self, query: int, gap: int, rng: Random) -> Hashable:
+        """What is reported of a positive."""
         raise NotImplementedError
 
     def _telling(self, query: int, z: Integers, top: int) -> tuple[list[Any], Floats]:
-        """All that may be told of a positive, and for each the chance of it at every z; `top` is the largest query."""
+        """All possible reports of a positive, and for each the chance of it at every z; `top` is the largest query."""
         raise NotImplementedError
 
     def _rises(self, n: int) -> float:
-        """P(a query n below the threshold is told to be above), or a bound of it."""
+        """P(a query n below the threshold is reported above), or a bound of it."""
         raise NotImplementedError
 
     def _falls(self, n: int) -> float:
-        """P(a query n above the threshold is told to be below), or a bound of it."""
+        """P(a query n above the threshold is reported below), or a bound of it."""
         raise NotImplementedError
 
     @property
@@ -70,7 +72,7 @@ class Comparing:
     def begin(self, threshold: int = 0, rng: Random = SYSTEM, *, keep: Keep | None = None) -> Stream:
         """Draw the threshold's noise and take queries one by one; charge the whole guarantee before.
 
-        `keep` stores the state at once, and then before each answer is told; see `stream` for what it has to do.
+        `keep` stores the state at once, and then before each answer is released; see `stream` for what it has to do.
         """
         t = whole_number(threshold, "threshold")
         if keep is not None and not callable(keep):
@@ -88,14 +90,14 @@ class Comparing:
             raise PrivacyError("The state belongs to a stream of another mechanism: resume it with that one.")
         return Stream(self, state, keep, rng)
 
-    def __call__(self, queries: Any, rng: Random = SYSTEM) -> Told:
+    def __call__(self, queries: Any, rng: Random = SYSTEM) -> Reports:
         """Tell of each query, its threshold subtracted, whether it is above zero: None if not."""
         q = _read(queries)
         found, _ = compared(self, q, self._drawn(rng), self.positives, rng)
-        told: list[Hashable] = [None] * (found[-1][0] + 1 if len(found) == self.positives else len(q))
+        released: list[Hashable] = [None] * (found[-1][0] + 1 if len(found) == self.positives else len(q))
         for i, gap in found:
-            told[i] = self.tell(int(q[i]), gap, rng)
-        return tuple(told)
+            released[i] = self.report(int(q[i]), gap, rng)
+        return tuple(released)
 
     def _drawn(self, rng: Random) -> int:
         return int(self.threshold_noise.sample(None, rng))
@@ -103,14 +105,14 @@ class Comparing:
     # What to expect
 
     def error(self, y: Any, x: Any) -> float:
-        """How far a query was on the wrong side of what was told of it, at most."""
-        return float(max(0, *(int(q) if told is None else -int(q) for told, q in zip(y, x, strict=False))))
+        """How far a query was on the wrong side of its report, at most."""
+        return float(max(0, *(int(q) if released is None else -int(q) for released, q in zip(y, x, strict=False))))
 
     def interval(self, level: float = 0.95, *, queries: int = 1000) -> float:
-        """Return a t for which all of so many queries are told right but for those within t of the threshold.
+        """Return a t for which all of several queries are reported right, except for those within t of the threshold.
 
-        With at least that probability, also if queries depend on answers: a union bound over all that are told above
-        although t + 1 below, and over the first `positives` that are told below although t + 1 above.
+        With at least that probability, also if queries depend on answers: a union bound over all that are reported
+        above although t + 1 below, and over the first `positives` that are reported below although t + 1 above.
         """
         level_of(level)
         most = whole(queries, "queries")
@@ -121,27 +123,27 @@ class Comparing:
 
     # For audits
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
-        """The probabilities of what is told of a few queries, good to about 1e-12 relative.
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
+        """The probabilities of all reports on a few queries, good to about 1e-12 relative.
 
-        For each value z of the threshold's noise the chances of what is told multiply; then they are summed over z.
+        For each value z of the threshold's noise the chances of the reports multiply; then they are summed over z.
         """
         q = [int(value) for value in _read(x)]
         z, first = self._grid(q)
-        alive: dict[Told, Floats] = {(): first}
-        ended: dict[Told, float] = {}
+        alive: dict[Reports, Floats] = {(): first}
+        ended: dict[Reports, float] = {}
         for query in q:
             silent, (reports, chances) = self.query_noise.cdf(z - query - 1), self._telling(query, z, max(q))
             if len(alive) * len(reports) > _OUTCOMES:
                 raise InputError("The law is enumerated for a few queries only: pass fewer.")
-            before, alive = alive, {(*told, None): w * silent for told, w in alive.items()}
-            for told, w in before.items():
-                if sum(report is not None for report in told) == self.positives - 1:
-                    ended |= _longer(told, reports, (chances @ w).tolist())
+            before, alive = alive, {(*released, None): w * silent for released, w in alive.items()}
+            for released, w in before.items():
+                if sum(report is not None for report in released) == self.positives - 1:
+                    ended |= _longer(released, reports, (chances @ w).tolist())
                 else:
-                    alive |= _longer(told, reports, self._after(chances * w, first))
-        ended |= {told: float(w.sum()) for told, w in alive.items()}
-        return {told: p for told, p in ended.items() if p > 0}
+                    alive |= _longer(released, reports, self._after(chances * w, first))
+        ended |= {released: float(w.sum()) for released, w in alive.items()}
+        return {released: p for released, p in ended.items() if p > 0}
 
     def _grid(self, q: list[int]) -> tuple[Integers, Floats]:
         """Values of Z, as far beyond zero and all queries as it strays, and their probabilities."""
@@ -157,8 +159,8 @@ class Comparing:
         return np.multiply.outer(weights.sum(axis=1), first) if self.refreshed else weights
 
 
-def _longer(told: Told, reports: list[Any], values: Iterable[T]) -> dict[Told, T]:
-    return {(*told, report): value for report, value in zip(reports, values, strict=True)}
+def _longer(released: Reports, reports: list[Any], values: Iterable[T]) -> dict[Reports, T]:
+    return {(*released, report): value for report, value in zip(reports, values, strict=True)}
 
 
 def _read(queries: Any) -> Integers:

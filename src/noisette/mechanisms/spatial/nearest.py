@@ -1,4 +1,4 @@
-"""Who is nearest to this place? How far about k people are, and where such a person might be; nobody is named.
+"""Who is nearest to a place? Release how far about k people are, or where such a person might be; nobody is named.
 
 People are points of a public grid, and a place is one of its points. An outcome is a distance, or a point of the grid
 with its distance. L people are nearer to the place than that, R are as near or nearer, so it spans the ranks L .. R.
@@ -39,8 +39,9 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import integer_answer
-from noisette.mechanisms.contract import Distance, agreed, whole_records
+from noisette.mechanisms.additive.lattice import integer_answer
+from noisette.mechanisms.calibration import agreed, whole_records
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential
 from noisette.mechanisms.selection.interval_choice import drawn
 from noisette.mechanisms.spatial.annuli import Point, Rectangle
@@ -48,7 +49,7 @@ from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["Nearest", "Whole"]
+__all__ = ["NearestPoints", "Whole"]
 
 Whole = NDArray[np.int64]
 Table = tuple[Point, ...]
@@ -56,9 +57,10 @@ _LARGEST_K = 1 << 40
 
 
 @dataclass(frozen=True)
-class Nearest:
+class NearestPoints(Mechanism):
     """What both share: how people are read, what one of them costs, how a piece of levels is drawn."""
 
+    kind = Output.OUTCOME
     scale: Fraction
     k: int
     columns: Point
@@ -162,7 +164,7 @@ class Nearest:
     def _level_of(self, y: Any) -> int:
         raise NotImplementedError
 
-    def law(self, people: Any) -> dict[Any, float]:
+    def outcomes(self, people: Any) -> dict[Any, float]:
         """P(each outcome), for grids that can be written out."""
         outcomes, levels, weights = self._outcomes()
         sorted_levels = np.sort(self._levels(people))

@@ -11,10 +11,10 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.spatial.annuli import Point, Rectangle, Weighted
-from noisette.mechanisms.spatial.nearest import Nearest, Whole
+from noisette.mechanisms.spatial.nearest import NearestPoints, Whole
 
 __all__ = ["NearestPlace", "nearest_of"]
 
@@ -22,7 +22,7 @@ _BEYOND = 24  # scales, after which no number of outcomes makes up for a rank er
 
 
 @dataclass(frozen=True)
-class NearestPlace(Nearest):
+class NearestPlace(NearestPoints):
     """A point of the grid, about as far from the place as the k-th nearest person is.
 
     With a public `prior`, say of where people live, a point counts by its weight there: one row of whole numbers for

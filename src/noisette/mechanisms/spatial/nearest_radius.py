@@ -11,13 +11,13 @@ from noisette.exact import choice
 from noisette.exact.number import Number, whole
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.spatial.annuli import Point
-from noisette.mechanisms.spatial.nearest import Nearest, Whole
+from noisette.mechanisms.spatial.nearest import NearestPoints, Whole
 
 __all__ = ["NearestRadius"]
 
 
 @dataclass(frozen=True)
-class NearestRadius(Nearest):
+class NearestRadius(NearestPoints):
     """The squared distance within which about k people are: a whole number, or one of the public `radii`.
 
     `radii` are squared as well, in increasing order. Few of them, that grow by factors, cost little accuracy.
@@ -26,7 +26,7 @@ class NearestRadius(Nearest):
     >>> people = [(4, 5), (3, 5), (5, 7), (6, 7), (9, 9), (0, 0)]
     >>> m.guarantee(1), m(people) in m.radii
     (Pure('1'), True)
-    >>> {s: round(p, 3) for s, p in m.law(people).items()}
+    >>> {s: round(p, 3) for s, p in m.outcomes(people).items()}
     {1: 0.15, 4: 0.15, 9: 0.248, 16: 0.15, 25: 0.15, 100: 0.15}
     """
 

@@ -7,14 +7,14 @@ bound of it. With probability p_(d+1) (see `stable`) f(x) + discrete Laplace noi
     epsilon = epsilon of the test + b/scale,   delta = delta of the test,
 
 and delta is attained. Neighbours whose answers are more than b apart both have d = 0, so that each answer shows with
-probability delta; all others are hidden by both noises.   [Dwork-Lei 2009; Smith-Thakurta 2013; erratum E4 for the
-total; proof note: docs/proofs/stability.md, which also has the price of a release that has a delta itself: it adds up]
+probability delta; all others are hidden by both noises.   [Dwork-Lei 2009; Smith-Thakurta 2013; proof
+note: docs/proofs/stability.md, which also has the price of a release that has a delta itself: it adds up]
 
 Real answers are rounded to a `grid` first, which may move them apart by one grid more: b + grid for b.
 
 When: one person can move the answer far on few tables only, and how far a table is from those can be computed. Where
 the answer is a quantile of bounded values, `Quantile` needs neither a proposal nor a delta.
-Textbook: Smith, propose-test-release (erratum E4).
+Textbook: Smith, propose-test-release, where the test and the answer must both be paid for.
 
 Vocabulary: `bound` b · `distance` d · `epsilon`, `delta` of the test · `scale` of the noise on the answer.
 """
@@ -31,10 +31,10 @@ from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import half_width
-from noisette.mechanisms.additive.answers import integer_answer, real_answer
 from noisette.mechanisms.additive.laplace import Laplace
-from noisette.mechanisms.additive.lattice import lattice_point
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.additive.lattice import integer_answer, lattice_point, real_answer
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_distance
 from noisette.privacy import Approx, Promise, Pure
 from noisette.privacy.convert import group_delta
@@ -55,6 +55,7 @@ class ProposeTestRelease(Stability):
     ('int', 15.0, 28)
     """
 
+    sized_by = "scale"
     scale: Fraction
     bound: Fraction
     grid: Fraction
@@ -80,7 +81,7 @@ class ProposeTestRelease(Stability):
         grid: Number | None = 1,
         test: Number = "1/2",
     ) -> "ProposeTestRelease":
-        """Return the one that keeps the promise for so many people; `test` is the part of epsilon for the test."""
+        """Return one that keeps the promise for `sensitivity` people; the test gets the share `test` of epsilon."""
         agreed(guarantee, sensitivity)
         part = fraction(test, "test")
         if not 0 < part < 1:
@@ -121,7 +122,7 @@ class ProposeTestRelease(Stability):
         released: Hashable = self._noise(answer, rng) if self._passes(changes, rng) else None
         return released
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of None and of answers within the noise's 1e-14 quantiles."""
         answer, changes = self._read(x)
         kept, suppressed = self._odds(changes)

@@ -1,7 +1,7 @@
-"""What mechanisms share that release a value only where it is stable: a bit, its price, and distances to be checked.
+"""Shared by mechanisms that release a value only where it is stable: the test, its price, and checks of distances.
 
 A value takes c changes to alter: c = d + 1 if it withstands any d of them. It is released with probability p_c, the
-largest that (epsilon, delta)-DP allows (see `keep`). Two tables that L people tell apart either have the same value,
+largest that (epsilon, delta)-DP allows (see `keep`). Two tables that differ by L people either have the same value,
 with c that differ by at most L, or different ones, with c of at most L each: both cost what L steps along p cost.
 (proof note: docs/proofs/stability.md)
 
@@ -10,23 +10,29 @@ Vocabulary: `changes` c · `steps` L · `tests` how many such bits are drawn for
 
 import math
 import numbers
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms.additive.answers import real_answer
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.additive.lattice import integer_answer, real_answer
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.privacy import Approx, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = [
+    "Bin",
     "Counted",
+    "ShiftedBins",
     "Stability",
     "approximate",
     "check_distance",
@@ -42,9 +48,11 @@ ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
 @dataclass(frozen=True)
-class Stability:
+class Stability(Mechanism):
     """A value or None; `epsilon` and `delta` are what each test of it costs."""
 
+    kind = Output.OUTCOME
+    sized_by = "epsilon"
     epsilon: Fraction
     delta: Fraction
     tests: ClassVar[int] = 1
@@ -88,7 +96,7 @@ class Stability:
         """Draw the bit of one test."""
         return bool(self._keep(min(changes, self.certain), rng))
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of the value and of None."""
         value, changes = self._stable(x)
         kept, suppressed = self._odds(changes)
@@ -133,6 +141,7 @@ class Stability:
 class Counted(Stability):
     """A stable value whose changes are counted in the table itself, under a relation."""
 
+    own_relation = True
     neighbours: Neighbours
 
     def __init__(self, epsilon: Number, delta: Number, *, neighbours: Neighbours = ADD_REMOVE) -> None:
@@ -150,7 +159,7 @@ class Counted(Stability):
         return cls(keep.epsilon, keep.delta0, **options)
 
     def _steps(self, distance: Distance) -> tuple[int, Neighbours | None]:
-        """So many people, or so many records that a histogram's sensitivity tells: a replaced one is two."""
+        """A number of people, or the records by which a histogram's sensitivity counts: a replaced one is two."""
         if not isinstance(distance, Sensitivity):
             return whole_steps(distance), self.neighbours
         records = math.floor(distance.l1)
@@ -158,7 +167,7 @@ class Counted(Stability):
         return steps, distance.neighbours
 
     def _replacements(self, records: int, relation: Neighbours) -> int:
-        """How far the number of replacements that it takes can move, if so many records come or go."""
+        """How far the number of replacements that it takes can move, if that many records come or go."""
         return -(-records // 2)
 
     def _counted(self, changes: int) -> int:
@@ -187,7 +196,7 @@ def moves(steps: int, tests: int = 1) -> Sensitivity:
 
 
 def approximate(guarantee: Promise, steps: int) -> Approx:
-    """Return the (epsilon, delta) that is to be kept for so many steps; nothing exact is released without a delta."""
+    """Return the (epsilon, delta) that is to be kept for that many steps; nothing exact is released without a delta."""
     if not isinstance(guarantee, Approx) or not guarantee.delta:
         raise InputError("Releasing what is stable needs a delta above 0: ask for Approx(epsilon, delta).")
     if not steps:
@@ -196,7 +205,7 @@ def approximate(guarantee: Promise, steps: int) -> Approx:
 
 
 def kept_by(guarantee: Promise, steps: int, tests: int = 1) -> Keep:
-    """Return the rule by which as many tests keep the guarantee for so many steps."""
+    """Return the rule by which as many tests keep the guarantee for that many steps."""
     return Keep.calibrated(approximate(guarantee, steps), moves(steps, tests))
 
 
@@ -269,3 +278,51 @@ def _apart(a: Any, b: Any, bound: Fraction) -> bool:
     if not bound:
         return bool(a != b)
     return abs(Fraction(real_answer(a).item()) - Fraction(real_answer(b).item())) > bound
+
+
+# Statistics that are released by the bin, in two partitions: one is shifted by half a bin, so that a statistic next to
+# an edge of one lies inside a bin of the other. Each bin is tested for itself by how many changes it takes until the
+# statistic leaves it, and released or not: two tests, whose costs add up.   [Dwork-Lei 2009]
+
+
+Bin = tuple[int, int]
+"""The lowest and the highest whole number in it."""
+
+_LARGEST = 2**60
+
+
+@dataclass(frozen=True, init=False)
+class ShiftedBins(Counted):
+    """A pair of bins that hold the statistic, each of which may be None."""
+
+    tests: ClassVar[int] = 2
+
+    def _bins(self, values: NDArray[np.int64]) -> Sequence[tuple[Bin, int]]:
+        """The bin of either partition, and how many changes it takes to leave it, for sorted values."""
+        raise NotImplementedError
+
+    def _both(self, x: Any) -> Sequence[tuple[Bin, int]]:
+        values = integer_answer(x)
+        if values.ndim != 1 or abs(int(values.min())) >= _LARGEST or abs(int(values.max())) >= _LARGEST:
+            raise InputError("The values must be a list of whole numbers between -2^60 and 2^60: use a coarser unit.")
+        return self._bins(np.sort(values.astype(np.int64)))
+
+    def __call__(self, x: Any, rng: Random = SYSTEM) -> tuple[Bin | None, Bin | None]:
+        """Release bins (lowest, highest) that hold the statistic, or None for each."""
+        (a, changes), (b, more) = self._both(x)
+        return (a if self._passes(changes, rng) else None), (b if self._passes(more, rng) else None)
+
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
+        """Return the probabilities of both bins, of one and of none: a product."""
+        (a, changes), (b, more) = self._both(x)
+        first, second = (dict(zip((v, None), self._odds(c), strict=True)) for v, c in ((a, changes), (b, more)))
+        return {(v, w): p * q for v, p in first.items() for w, q in second.items()}
+
+    def error(self, y: Any, x: Any) -> float:
+        """0 for a bin, which is right; if there is none, the changes that the better of both would have taken."""
+        return float(max(c for _, c in self._both(x))) if y == (None, None) else 0.0
+
+    @property
+    def tightness(self) -> float:
+        """Half of delta, at 2 epsilon; all of it is attained, at every epsilon, where one person alters both bins."""
+        return 0.5

@@ -1,4 +1,4 @@
-"""Release a value exactly where it is stable: where no few changes of the table would alter it.
+"""Release a value exactly where it is stable: where a few changes of the table would not alter it.
 
 Given f(x) and its distance to instability d(x), the largest d such that no d changes of x alter f, f(x) is released
 with probability p_(d+1), and None otherwise, where p_0 = 0 and
@@ -11,8 +11,8 @@ that looks at d alone releases more often.   [Smith-Thakurta 2013 for the test; 
 for the curve; proof note: docs/proofs/stability.md]
 Any whole lower bound of d will do that moves by at most 1 between neighbours (`check_distance` looks for a fault).
 
-When: a value that few people could alter shall be told exactly, and its distance to instability can be computed.
-Textbook: Smith, stability (erratum E2), where Laplace noise on the distance decides.
+When: an exact value is to be released that few people cannot alter, and its distance to instability can be computed.
+Textbook: Smith, stability, where Laplace noise on the distance decides, with a threshold that misses its delta.
 
 Vocabulary: `distance` d · `changes` d + 1, what it takes to alter the value.
 """
@@ -21,7 +21,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_pair
 from noisette.privacy import Promise
 

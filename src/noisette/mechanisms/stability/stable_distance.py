@@ -7,10 +7,10 @@ d + Z >= threshold. With a = e^(-1/scale) it is (epsilon, delta)-DP,
 
 and both are attained, by neighbours with one value; those with two both have d = 0 and show delta at every epsilon.
 (The logarithm is what delta, once it is paid, saves for the noise: next to nothing if it is small.)
-[Smith-Thakurta 2013, with the threshold put right: erratum E2; proof note: docs/proofs/stability.md]
+[Smith-Thakurta 2013, with the threshold corrected; proof note: docs/proofs/stability.md]
 
 When: the distance is wanted as well; where it is not, `Stable` releases the value more often.
-Textbook: Smith, stability (erratum E2).
+Textbook: Smith, stability, whose threshold misses its delta by a factor e^epsilon/2.
 
 Vocabulary: `changes` d + 1, what it takes to alter the value.
 """
@@ -25,7 +25,8 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, ln_bounds
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
-from noisette.mechanisms.contract import Distance, agreed
+from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.threshold import Threshold
 from noisette.mechanisms.stability.stability import approximate, distance_steps, moves, read_pair
 from noisette.privacy import Approx, Promise
@@ -36,7 +37,7 @@ _BITS = 96
 
 
 @dataclass(frozen=True)
-class StableDistance:
+class StableDistance(Mechanism):
     """(The value or None, the noisy distance), given a pair (value, distance to instability).
 
     >>> m = StableDistance.calibrated(Approx(1, "1e-6"))
@@ -46,6 +47,7 @@ class StableDistance:
     0.608
     """
 
+    kind = Output.OUTCOME
     scale: Fraction
     threshold: int
     norm: ClassVar[float] = 1
@@ -90,7 +92,7 @@ class StableDistance:
         noisy = distance + int(self.noise.sample(None, rng))
         return (value if noisy >= self.threshold else None), noisy
 
-    def law(self, x: Any) -> Mapping[Hashable, float]:
+    def outcomes(self, x: Any) -> Mapping[Hashable, float]:
         """Return the probabilities of outcomes within the noise's 1e-14 quantiles."""
         value, distance = read_pair(x)
         reach = half_width(self.noise, 1 - 1e-14)

@@ -1,4 +1,4 @@
-"""A bin that holds the median, exactly, if the median is well inside it: where values may lie anywhere.
+"""A bin that contains the median, released exactly if the median is well inside it; values need no bounds.
 
 Bins of a public width cover all whole numbers in two partitions, half a width apart, and the median's bins are released
 if they are stable: two tests of (epsilon, delta) each, (2 epsilon, 1 - (1 - delta)^2)-DP together. All of delta is
@@ -11,7 +11,7 @@ The median is the lower one of n values. If n_below of them lie below a bin and 
 
 When: nobody knows where values lie; the width is a known scale, or what `StableScale` released. For bounded values use
 `Quantile`, or another inverse-sensitivity mechanism: it always answers, and without a delta.
-Textbook: not in the textbooks; it is the first use of propose-test-release (erratum E4).
+Textbook: not in the textbooks; it is the first use of propose-test-release.
 
 Vocabulary: `width` of a bin, in units of the data.
 """
@@ -25,15 +25,14 @@ from numpy.typing import NDArray
 
 from noisette.exact.number import Number, whole
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.stability.shifted_bins import Bin, Staggered
-from noisette.mechanisms.stability.stability import ADD_REMOVE
+from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
 
 __all__ = ["StableLocation"]
 
 
 @dataclass(frozen=True)
-class StableLocation(Staggered):
+class StableLocation(ShiftedBins):
     """Two bins (lowest, highest) that hold the median, or None, given whole values.
 
     >>> m = StableLocation(1, "1e-6", width=10)

@@ -8,13 +8,13 @@ Let the mode be ahead of its rival by `gap` records. The first of several candid
     add/remove:  c = gap + [the mode comes before its rival],      replace:  c = half of that, rounded up,
 
 since a replaced record may leave the mode for its rival. So the gap itself is no distance under replace.
-[Smith-Thakurta 2013; erratum E2; proof note: docs/proofs/stability.md]
+[Smith-Thakurta 2013; proof note: docs/proofs/stability.md]
 In an open domain there is no public order: c = gap, or half of it, and a tie is never released. What it takes does not
 depend on how many values there could be.
 
 When: the most frequent value is likely to lead by far, or nobody can list the values. Where they are few,
 `PermuteAndFlip` always answers, with a pure guarantee; for scores other than counts there is `GapMax`.
-Textbook: Smith, the stability-based mode (erratum E2).
+Textbook: Smith, the stability-based mode, where the gap is taken for the distance.
 
 Vocabulary: `rival` who gets ahead first · `gap` how many records the mode is ahead.
 """
@@ -28,7 +28,7 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, whole
-from noisette.mechanisms.additive.answers import integer_answer
+from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Counted, checked_key
 from noisette.privacy import Neighbours, Promise

@@ -1,4 +1,4 @@
-"""A range for the interquartile range, exactly, if it is stable: where nobody knows how widely values are spread.
+"""A range for the interquartile range, released exactly if it is stable; values need no bounds.
 
 With s = floor(n/4) + 1, the interquartile range is the s-th largest value minus the s-th smallest. The powers of a
 `base` part all scales into bins, and so do the powers that lie half a step in between. The bins that hold it are
@@ -11,7 +11,7 @@ s + j. If values are added and removed, s moves as well. Only as many ranks are 
 
 When: nobody knows how widely values are spread. For bounded ones two calls of `Quantile`, an inverse-sensitivity
 mechanism, give both quartiles, and without a delta.
-Textbook: not in the textbooks; it is the first use of propose-test-release (erratum E4).
+Textbook: not in the textbooks; it is the first use of propose-test-release.
 
 Vocabulary: `top`, `low` the ranks from either end · `cell` a bin (lowest, highest) · `most` changes worth counting.
 """
@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
 from noisette.mechanisms.contract import Distance
-from noisette.mechanisms.stability.shifted_bins import Bin, Staggered
-from noisette.mechanisms.stability.stability import ADD_REMOVE
+from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
 
 __all__ = ["StableScale"]
@@ -41,7 +40,7 @@ _LARGEST = 2**61
 
 
 @dataclass(frozen=True)
-class StableScale(Staggered):
+class StableScale(ShiftedBins):
     """Two bins (lowest, highest) that hold the interquartile range, or None, given whole values.
 
     >>> m = StableScale(1, "1e-6", base=2)

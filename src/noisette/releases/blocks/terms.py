@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from noisette.mechanisms.record import to_record
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity, histogram
 
@@ -45,16 +46,4 @@ class Terms:
 
 def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:
     """A mechanism with what it is applied to, for the record; sensitivities are those of replaced blocks."""
-    return {
-        "mechanism": type(mechanism).__name__,
-        "parameters": {name: str(value) for name, value in vars(mechanism).items() if name[0] != "_"},
-        "measure": measure,
-        "grid": "1",
-        "relation": str(reach.neighbours),
-        "sensitivity": {
-            "l0": reach.l0,
-            "l1": str(reach.l1),
-            "l2_squared": str(reach.l2_squared),
-            "linf": str(reach.linf),
-        },
-    }
+    return {**to_record(mechanism, measure, reach), "relation": str(reach.neighbours)}

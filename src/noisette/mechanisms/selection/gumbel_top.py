@@ -11,8 +11,8 @@ all others. r = 2 d if each score moves by at most d, r = d if all move in one d
 records). Several rounds together cost less with a delta: they are composed as adaptive choices of one range, or by rho.
 [Dong-Durfee-Rogers 2020]
 
-When: several candidates shall be told at once; for few of them, or with a delta, better than `JointTop`.
-Textbook: not in the textbooks; peeling with report noisy max needs more noise (erratum E20).
+When: several candidates are to be released at once; for few of them, or with a delta, better than `JointTop`.
+Textbook: not in the textbooks; peeling with report noisy max needs more noise.
 
 Vocabulary: `loss` of a candidate, max q - q_i · `key` its noisy score, in units of scale · `rounds` R.
 """
@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, cmp_to_key
 from itertools import permutations
 from typing import Any, Self
 
@@ -29,17 +29,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact import real
 from noisette.exact.number import Number, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
-from noisette.mechanisms.contract import Distance, calibrate
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.selection.exponential import Exponential, Scores
-from noisette.mechanisms.selection.gumbel_race import race
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["Ranking", "Top"]
+__all__ = ["GumbelTop", "Ranking", "draw_top"]
 
 Floats = NDArray[np.float64]
 
@@ -47,9 +48,10 @@ _LARGEST_LAW = 50_000
 
 
 @dataclass(frozen=True)
-class Ranking:
+class Ranking(Mechanism):
     """What mechanisms that release k candidates in order share: how scores are read, what an order loses."""
 
+    kind = Output.OUTCOME
     scale: Fraction
     candidates: int
     k: int
@@ -91,13 +93,13 @@ def _order(k: int, candidates: int) -> int:
 
 
 @dataclass(frozen=True, init=False)
-class Top(Ranking):
+class GumbelTop(Ranking):
     """k of the candidates 0 .. candidates-1, in order, given their whole scores.
 
-    >>> m = Top.calibrated(Pure(1), candidates=4, k=2)
+    >>> m = GumbelTop.calibrated(Pure(1), candidates=4, k=2)
     >>> m, m.guarantee(1), m([0, 100, 30, 200])
-    (Top(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
-    >>> round(m.law([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
+    (GumbelTop(scale=Fraction(4, 1), candidates=4, k=2, monotone=False), Pure('1'), (3, 1))
+    >>> round(m.outcomes([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
     (0.1467, 18.0)
     """
 
@@ -115,7 +117,7 @@ class Top(Ranking):
         Under replace scores move in both directions, whatever `monotone` says of added and removed records.
 
         >>> from noisette.privacy import Approx
-        >>> [round(float(Top.calibrated(p, candidates=99, k=20).scale), 2) for p in (Pure(1), Approx(1, "1e-6"))]
+        >>> [round(float(GumbelTop.calibrated(p, candidates=99, k=20).scale), 2) for p in (Pure(1), Approx(1, "1e-6"))]
         [40.0, 18.75]
         """
         rounds = min(_order(k, candidates), whole(candidates, "candidates", least=2) - 1)
@@ -134,9 +136,9 @@ class Top(Ranking):
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> tuple[int, ...]:
         """Release k candidates, the one with the largest noisy score first."""
         q = self._one._read(scores)
-        return race(q.max() - q, self.scale, self.k, rng)
+        return draw_top(q.max() - q, self.scale, self.k, rng)
 
-    def law(self, x: Any) -> Mapping[tuple[int, ...], float]:
+    def outcomes(self, x: Any) -> Mapping[tuple[int, ...], float]:
         """Return the probability of every order."""
         scores, orders = self._orders(x)
         rate = float(1 / self.scale)
@@ -170,7 +172,7 @@ class Top(Ranking):
 
     @property
     def tightness(self) -> float:
-        """All of epsilon, but for what is not far enough behind."""
+        """All of epsilon, except for what is not far enough behind."""
         return 0.99
 
 
@@ -183,9 +185,57 @@ def _log_chance(logs: Floats, order: tuple[int, ...]) -> float:
     return total
 
 
+# The sampler: floats decide which candidates are close, and lazily refined reals decide among them. Vocabulary: `loss`
+# of a candidate, max q - q_i · `key` its noisy score, in units of scale.
+
+
+def draw_top(losses: Scores, scale: Fraction, k: int, rng: Random) -> tuple[int, ...]:
+    """Draw the k largest of -loss/scale + Gumbel noise, in order."""
+    words, near = rng.words(losses.size, np.uint64), np.asarray(losses * float(1 / scale))
+    key = _keys(near, words)
+    low, high = _around(key, near, words)
+    alive = np.flatnonzero(high >= np.partition(low, -k)[-k])
+    order: Any = alive[np.argsort(-key[alive])]
+    if len(order) > k or (low[order[:-1]] <= high[order[1:]]).any():
+        order = _settled(order, losses, scale, words, rng)
+    return tuple(int(i) for i in order[:k])
+
+
+def _keys(near: Floats, words: NDArray[np.uint64]) -> Floats:
+    """-loss/scale - ln(-ln U), U within word' .. word' + 1 in units of 2^-64, word' = 2^64 - 1 - word."""
+    key = (~words).astype(float)
+    key += 0.5
+    key *= 2.0**-64
+    np.log(key, out=key)
+    np.minimum(key, -(2.0**-64), out=key)
+    np.log(np.negative(key, out=key), out=key)
+    key += near
+    return -key
+
+
+def _around(key: Floats, near: Floats, words: NDArray[np.uint64]) -> tuple[Floats, Floats]:
+    """Between what a key surely lies: floats round, and U is still open, which matters close to 1 and to 0."""
+    with np.errstate(divide="ignore"):
+        off = 2.0**-40 + near * 2.0**-48 + 2.0**16 / words + 1.0 / ~words
+    return np.asarray(key - off), np.asarray(key + off)
+
+
+def _settled(order: Any, losses: Scores, scale: Fraction, words: NDArray[np.uint64], rng: Random) -> list[int]:
+    """Sort by as many digits of the noise as that takes."""
+    noisy = {
+        int(i): real.Gumbel(-int(losses[i]) / scale, Fraction(1), real.Uniform(rng, 2**64 - 1 - int(words[i]), 64))
+        for i in order
+    }
+
+    def compared(i: int, j: int) -> int:
+        return 1 if real.less(noisy[i], noisy[j]) else -1
+
+    return sorted(noisy, key=cmp_to_key(compared))
+
+
 examples = [
-    Top(2, candidates=4, k=2),
-    Top(1, candidates=4, k=3, monotone=True),
-    Top(20, candidates=3, k=3),
-    Top("5/2", candidates=5, k=1),
+    GumbelTop(2, candidates=4, k=2),
+    GumbelTop(1, candidates=4, k=3, monotone=True),
+    GumbelTop(20, candidates=3, k=3),
+    GumbelTop("5/2", candidates=5, k=1),
 ]

@@ -1,4 +1,4 @@
-"""Two-sided geometric noise that never goes beyond a reach, and many draws of which only the large ones matter.
+"""Two-sided geometric noise within a public bound, and a fast way to draw many where only large draws matter.
 
 P(z) proportional to a^|z| on -reach .. reach, a = e^(-1/scale).   [Desfontaines-Voss-Gipson-Mandayam 2022]
 With b = a^(reach + 1): P(Z >= k) = (a^k - b)/(1 + a - 2 b), k >= 1. Noise without a reach has b = 0.

@@ -1,17 +1,17 @@
-"""The contract of a procedure: of a mechanism whose release is an index with its gap, a list, a transcript.
+"""The checks of mechanisms that release outcomes: an index with its gap, a list, a transcript.
 
 Exact where the law of a small input can be enumerated, statistical where calls are judged (`ALPHA` each).
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.audit.checks.manners import ONE, SECRET, refused
+from noisette.audit.checks.interface import ONE, SECRET, refused
 from noisette.audit.divergence import hockey_stick, largest_loss, renyi
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.goodness import ALPHA, p_value
@@ -20,14 +20,25 @@ from noisette.audit.subject import Subject
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 
-__all__ = ["PROCEDURES", "reached"]
+__all__ = [
+    "black_box",
+    "independent",
+    "interval",
+    "one_by_one",
+    "private",
+    "reached",
+    "refusals",
+    "relations",
+    "sums_to_one",
+    "tight",
+]
 
 Floats = NDArray[np.float64]
 Law = Mapping[Hashable, float]
 
 _ROUNDING = 1e-12
 _LEVELS = (0.5, 0.9, 0.95, 0.99)
-_COMMON = 32  # outcomes that are told apart in tests of draws; the rest count as one
+_COMMON = 32  # outcomes that are distinguished in tests of draws; the rest count as one
 _ORDERS = (1.01, 1.25, 1.5, 2, 3, 5, 10, 30)
 
 
@@ -42,7 +53,7 @@ def _law(m: Subject, x: Any) -> Law:
     """The law of an input, computed once for all checks."""
     known = _known(m)
     if repr(x) not in known:
-        known[repr(x)] = m.law(x)
+        known[repr(x)] = m.outcomes(x)
     return known[repr(x)]
 
 
@@ -160,7 +171,7 @@ def one_by_one(m: Subject, effort: Effort) -> Finding:
 
 
 def independent(m: Subject, effort: Effort) -> Finding:
-    """Two calls in a row have the product of their laws, told by whether the first is the likeliest outcome."""
+    """Two calls in a row have the product of their laws, judged by whether the first is the likeliest outcome."""
     x = _unsure(m)
     law = _law(m, x)
     mode = max(law, key=lambda y: law[y])
@@ -192,11 +203,11 @@ def interval(m: Subject, _: Effort) -> Finding:
     return found("interval", max(misses), 10 * _ROUNDING, sentences)
 
 
-# Manners
+# How it is called
 
 
 def _relation_faults(m: Subject) -> Iterator[bool]:
-    if hasattr(m, "neighbours"):
+    if m.own_relation:
         yield m.guarantee().neighbours is not m.neighbours
         return
     for relation, moved in ONE.items():
@@ -233,16 +244,3 @@ def refusals(m: Subject, _: Effort) -> Finding:
         f"{len(accepted)} kinds of input are mishandled.",
     )
     return found("refusals", len(accepted), 0, sentences)
-
-
-PROCEDURES: Final[dict[str, Callable[[Subject, Effort], Finding]]] = {
-    "sums to one": sums_to_one,
-    "private": private,
-    "tight": tight,
-    "one by one": one_by_one,
-    "independent": independent,
-    "interval": interval,
-    "relations": relations,
-    "refusals": refusals,
-    "black box": black_box,
-}

@@ -15,7 +15,8 @@ from noisette.audit.checks.privacy import claims_pure
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.mechanisms import Keep, RandomizedResponse, Staircase, Threshold, calibrate
+from noisette.mechanisms.calibration import calibrate
+from noisette.mechanisms.contract import Output
 from noisette.privacy import ZCDP, Neighbours, Promise, Pure, sensitivity
 from noisette.privacy.sensitivity import Sensitivity
 
@@ -45,14 +46,14 @@ def _options(m: Subject) -> dict[str, Any]:
 
 def _replaced_histogram(m: Subject) -> Promise:
     """What replacing a person in a histogram must cost: two cells move by one each."""
-    if isinstance(m, Staircase):
+    if m.kind is Output.NUMBERS and m.norm == math.inf:  # each number is a release of its own
         return Pure(2 * _cost(m.guarantee(1)))
     promise: Promise = m.guarantee({1: 2, 2: sensitivity.histogram(neighbours=Neighbours.REPLACE).l2}.get(m.norm, 1))
     return promise
 
 
 def _relation_faults(m: Subject) -> Iterator[bool]:
-    if isinstance(m, RandomizedResponse):
+    if m.kind is Output.REPORT:  # how many people report is public
         yield not _raises(InputError, lambda: m.guarantee(ONE[Neighbours.ADD_REMOVE]))
     else:
         yield from (m.guarantee(moved).neighbours is not relation for relation, moved in ONE.items())
@@ -73,13 +74,13 @@ def relations(m: Subject, _: Effort) -> Finding:
 
 def unusable_answers(m: Subject) -> list[Any]:
     """Return answers that no mechanism may take, some of them with a secret inside."""
-    size = getattr(m, "dimension", 2)
+    size = m.dimension if m.kind is Output.VECTOR else 2
     filler = [SECRET] * (size - 1)
     alone: list[Any] = [math.nan, math.inf, -math.inf, True, np.True_, "", str(SECRET), None, 1j, b"1", {}, object()]
     lists: list[Any] = [[v, *filler] for v in (math.nan, math.inf, "", None, 1j, Decimal("nan"), Decimal("snan"))]
     ragged = [[SECRET], [SECRET, 3]]
     fractional = [[SECRET + 0.25] * size] if subject.is_whole(m) else []
-    outside = [SECRET, -1] if isinstance(m, RandomizedResponse) else [-1] if isinstance(m, Keep | Threshold) else []
+    outside = {Output.REPORT: [SECRET, -1], Output.GROUPS: [-1]}.get(m.kind, [])
     return [*alone, *lists, [], ragged, [True] * size, np.array([np.nan] * size, object), *fractional, *outside]
 
 

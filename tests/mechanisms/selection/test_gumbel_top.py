@@ -19,8 +19,7 @@ import noisette as nz
 from noisette.audit.divergence import hockey_stick, renyi
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms.selection.exponential import Exponential
-from noisette.mechanisms.selection.gumbel_race import _around, _keys, race
-from noisette.mechanisms.selection.top import Top
+from noisette.mechanisms.selection.gumbel_top import GumbelTop, _around, _keys, draw_top
 from noisette.privacy.pld.ranges import BoundedRange
 from noisette.privacy.theorems import optimal
 
@@ -56,15 +55,15 @@ def arrays(before, after):
 @pytest.mark.parametrize(("k", "scores"), [(1, [0, 3, 1]), (2, [5, 5, 0, -90]), (3, [0, 0, 0]), (3, [2, 1, 0, 9, 9])])
 @pytest.mark.parametrize("scale", [1, "7/3", 50])
 def test_the_law_is_that_of_rounds_without_replacement(k, scores, scale):
-    m = Top(scale, candidates=len(scores), k=k)
-    law = m.law(scores)
+    m = GumbelTop(scale, candidates=len(scores), k=k)
+    law = m.outcomes(scores)
     assert law == pytest.approx(by_rounds(m, scores), rel=1e-12)
     assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
 
 
 def test_one_round_is_the_exponential_mechanism():
-    scores, m = [0, 1, 3, 2], Top(2, candidates=4, k=1)
-    assert list(m.law(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
+    scores, m = [0, 1, 3, 2], GumbelTop(2, candidates=4, k=1)
+    assert list(m.outcomes(scores).values()) == pytest.approx(Exponential(2, candidates=4).pmf(range(4), scores))
     assert m.guarantee(1) == nz.Pure(1)
 
 
@@ -84,7 +83,7 @@ def test_gumbel_noise_once_has_the_law_of_rounds():
         """The first is above what the second is, the third below; P(first > z) = 1 - cdf."""
         return float(w @ (pdf(z - scores[second]) * (1 - cdf(z - scores[first])) * cdf(z - scores[third])))
 
-    law = Top(scale, candidates=3, k=2).law(scores)
+    law = GumbelTop(scale, candidates=3, k=2).outcomes(scores)
     for order in itertools.permutations(range(3)):
         assert law[order[:2]] == pytest.approx(chance(*order), abs=1e-9)
 
@@ -95,42 +94,42 @@ def test_gumbel_noise_once_has_the_law_of_rounds():
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 4), (3, 4), (3, 3)])
 def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
-    m = Top(1, candidates=n, k=k, monotone=monotone)
+    m = GumbelTop(1, candidates=n, k=k, monotone=monotone)
     stated, reached = float(m.guarantee(1).epsilon), 0.0
     for q in itertools.combinations_with_replacement(range(3), n):
-        law = m.law(q)
-        reached = max(reached, *(worst(law, m.law(np.add(q, s))) for s in moves(n, 1, monotone)))
+        law = m.outcomes(q)
+        reached = max(reached, *(worst(law, m.outcomes(np.add(q, s))) for s in moves(n, 1, monotone)))
     assert 0.5 * stated < reached <= stated * (1 + 1e-12)
     assert stated == min(k, n - 1) * (1 if monotone else 2)  # the last of all is no choice
 
 
-@pytest.mark.parametrize("m", [Top(2, candidates=4, k=2), Top(1, candidates=4, k=4, monotone=True)])
+@pytest.mark.parametrize("m", [GumbelTop(2, candidates=4, k=2), GumbelTop(1, candidates=4, k=4, monotone=True)])
 def test_candidates_far_behind_reach_epsilon(m):
     far, others = 40 * int(m.scale), m.candidates - m.rounds
     x = [-far] * m.rounds + [0] * others
     y = [1 - far] * m.rounds + [0 if m.monotone else -1] * others
-    assert worst(m.law(x), m.law(y)) == pytest.approx(float(m.guarantee(1).epsilon), rel=1e-9)
-    parts = [worst(m.law(x), m.law(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
+    assert worst(m.outcomes(x), m.outcomes(y)) == pytest.approx(float(m.guarantee(1).epsilon), rel=1e-9)
+    parts = [worst(m.outcomes(x), m.outcomes(y)) / float(m.guarantee(d).epsilon) for x, y, d in m.pairs()]
     assert m.tightness <= max(parts) <= 1 + 1e-9
 
 
 def test_one_count_that_moves_costs_every_round():
     """The best candidate of all is never released: each round tells that."""
-    m = Top(1, candidates=4, k=3, monotone=True)
+    m = GumbelTop(1, candidates=4, k=3, monotone=True)
     assert m.guarantee(nz.sensitivity.histogram()) == nz.Pure(3, neighbours=ADD_REMOVE)
-    assert worst(m.law([60, 0, 0, 0]), m.law([61, 0, 0, 0])) == pytest.approx(3, rel=1e-9)
+    assert worst(m.outcomes([60, 0, 0, 0]), m.outcomes([61, 0, 0, 0])) == pytest.approx(3, rel=1e-9)
     assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)) == nz.Pure(6, neighbours=REPLACE)
 
 
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_rho_and_the_deltas_of_rounds_hold(monotone):
-    m = Top(1, candidates=3, k=2, monotone=monotone)
+    m = GumbelTop(1, candidates=3, k=2, monotone=monotone)
     promise = m.guarantee(1)
     rho = 2 * float(promise.epsilon / 2) ** 2 / 8
     assert promise <= nz.ZCDP(Fraction(rho))
     for q in itertools.product(range(3), (0, 5), range(3)):
         for s in moves(3, 1, monotone):
-            P, Q = arrays(m.law(q), m.law(np.add(q, s)))
+            P, Q = arrays(m.outcomes(q), m.outcomes(np.add(q, s)))
             assert max(renyi(P, Q, order) / order for order in (1.1, 2, 8)) <= rho * (1 + 1e-9)
             for part in (0.2, 0.5, 0.8):
                 e = part * float(promise.epsilon)
@@ -157,7 +156,7 @@ def test_both_ends_of_the_loss_add_up_to_one():
 
 
 def test_rounds_compose_below_plain_and_optimal_composition_of_epsilons():
-    promise = Top(10, candidates=100, k=30, monotone=True).guarantee(1)
+    promise = GumbelTop(10, candidates=100, k=30, monotone=True).guarantee(1)
     known = promise.epsilon_at("1e-6")
     assert promise.epsilon == 3
     assert known < 1.4 < 2 < optimal("0.1", 0, 30, "1e-6")
@@ -165,20 +164,26 @@ def test_rounds_compose_below_plain_and_optimal_composition_of_epsilons():
 
 
 def test_half_the_sensitivity_is_convicted():
-    as_if_monotone = Top.calibrated(nz.Pure(1), candidates=4, k=2, monotone=True)
-    x, y, _ = Top(as_if_monotone.scale, candidates=4, k=2).pairs()[0]  # which move in both directions
-    assert worst(as_if_monotone.law(x), as_if_monotone.law(y)) > 1.9
+    as_if_monotone = GumbelTop.calibrated(nz.Pure(1), candidates=4, k=2, monotone=True)
+    x, y, _ = GumbelTop(as_if_monotone.scale, candidates=4, k=2).pairs()[0]  # which move in both directions
+    assert worst(as_if_monotone.outcomes(x), as_if_monotone.outcomes(y)) > 1.9
     one_round = Exponential.calibrated(nz.Pure(1), candidates=4)  # noise for one, used for two
-    assert worst(Top(one_round.scale, candidates=4, k=2).law(x), Top(one_round.scale, candidates=4, k=2).law(y)) > 1.5
+    assert (
+        worst(
+            GumbelTop(one_round.scale, candidates=4, k=2).outcomes(x),
+            GumbelTop(one_round.scale, candidates=4, k=2).outcomes(y),
+        )
+        > 1.5
+    )
 
 
 # The race
 
 AWKWARD = [
-    (Top("7/3", candidates=4, k=2), [0, 3, 5, 5]),
-    (Top("1/5", candidates=3, k=2), [10**6, 10**6 + 1, 10**6]),
-    (Top(10**12, candidates=3, k=3), [-(10**12), 0, 10**12]),
-    (Top("1e305", candidates=3, k=2), [-(2**61), 2**61, 0]),
+    (GumbelTop("7/3", candidates=4, k=2), [0, 3, 5, 5]),
+    (GumbelTop("1/5", candidates=3, k=2), [10**6, 10**6 + 1, 10**6]),
+    (GumbelTop(10**12, candidates=3, k=3), [-(10**12), 0, 10**12]),
+    (GumbelTop("1e305", candidates=3, k=2), [-(2**61), 2**61, 0]),
 ]
 
 
@@ -190,10 +195,10 @@ def test_draws_follow_the_law(m, scores):
 
 
 def test_other_scales_are_told_apart():
-    m, scores = Top(2, candidates=4, k=2), [0, 1, 3, 2]
+    m, scores = GumbelTop(2, candidates=4, k=2), [0, 1, 3, 2]
     drawn = Counter(m(scores) for _ in range(6000))
     for scale in (Fraction(8, 5), Fraction(5, 2)):
-        law = Top(scale, candidates=4, k=2).law(scores)
+        law = GumbelTop(scale, candidates=4, k=2).outcomes(scores)
         assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
 
 
@@ -210,13 +215,13 @@ class Tied(Forced):
 @pytest.mark.parametrize("word", [0, 1, 2**20, 2**63, 2**64 - 2, 2**64 - 1])
 def test_noise_that_agrees_in_64_bits_is_refined(word):
     """Equal scores with equal first bits are put in an even order by the bits that follow."""
-    drawn = Counter(Top(1, candidates=3, k=2)([5, 5, 5], Tied(word)) for _ in range(100))
+    drawn = Counter(GumbelTop(1, candidates=3, k=2)([5, 5, 5], Tied(word)) for _ in range(100))
     assert p_value([drawn[y] for y in itertools.permutations(range(3), 2)], [1 / 6] * 6) > ALPHA
 
 
 @pytest.mark.parametrize("word", [1, 2**20, 2**63, 2**64 - 2])
 def test_scores_decide_where_the_noise_agrees(word):
-    assert Top("1/9", candidates=4, k=3)([5, 7, 4, 6], Tied(word)) == (1, 3, 0)
+    assert GumbelTop("1/9", candidates=4, k=3)([5, 7, 4, 6], Tied(word)) == (1, 3, 0)
 
 
 def test_floats_are_off_by_less_than_is_said():
@@ -238,14 +243,14 @@ def test_floats_are_off_by_less_than_is_said():
 def test_the_race_of_scores_far_away_is_decided_exactly():
     """Losses of 10^15 scales, where floats cannot tell neighbours apart."""
     losses = np.array([0, 10**17, 10**17 + 500, 10**17 + 1000])
-    assert {race(losses, Fraction(1, 9), 4, nz.exact.random.SYSTEM) for _ in range(5)} == {(0, 1, 2, 3)}
-    m, scores = Top(1, candidates=4, k=2), [2**61, 0, 0, 1]
+    assert {draw_top(losses, Fraction(1, 9), 4, nz.exact.random.SYSTEM) for _ in range(5)} == {(0, 1, 2, 3)}
+    m, scores = GumbelTop(1, candidates=4, k=2), [2**61, 0, 0, 1]
     drawn, law = Counter(m(scores) for _ in range(100)), by_rounds(m, scores)
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA
 
 
 def test_a_thousand_of_a_million():
-    m, scores = Top(2, candidates=10**6, k=1000), np.arange(10**6)
+    m, scores = GumbelTop(2, candidates=10**6, k=1000), np.arange(10**6)
     released = m(scores)
     assert len(set(released)) == 1000
     assert m.error(released, scores) <= m.interval(1 - 1e-9)
@@ -254,7 +259,7 @@ def test_a_thousand_of_a_million():
 @pytest.mark.slow
 def test_ten_of_a_million_take_about_three_times_an_argmax_of_gumbel_noise():
     scores, rng = np.random.default_rng().integers(0, 1000, 10**6), np.random.default_rng()
-    m = Top(50, candidates=10**6, k=10)
+    m = GumbelTop(50, candidates=10**6, k=10)
 
     def least(call):
         times = []
@@ -271,19 +276,19 @@ def test_ten_of_a_million_take_about_three_times_an_argmax_of_gumbel_noise():
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-@pytest.mark.parametrize("m", [Top(1, candidates=4, k=2), Top("5/2", candidates=3, k=3)])
+@pytest.mark.parametrize("m", [GumbelTop(1, candidates=4, k=2), GumbelTop("5/2", candidates=3, k=3)])
 def test_scores_are_as_near_to_the_best_as_stated(m, level):
     t, least = m.interval(level), 1.0
     for scores in itertools.combinations_with_replacement([*range(0, 20, 3), int(t), int(t) + 1], m.candidates):
         best = sorted(scores, reverse=True)
-        near = [y for y in m.law(scores) if all(b - scores[i] <= t for b, i in zip(best, y, strict=False))]
-        law = m.law(scores)
+        near = [y for y in m.outcomes(scores) if all(b - scores[i] <= t for b, i in zip(best, y, strict=False))]
+        law = m.outcomes(scores)
         least = min(least, math.fsum(law[y] for y in near))
     assert level <= least < level + 0.3
 
 
 def test_the_error_is_the_largest_loss_of_a_place():
-    m = Top(1, candidates=4, k=3)
+    m = GumbelTop(1, candidates=4, k=3)
     assert m.error((0, 1, 2), [9, 7, 4, 1]) == 0
     assert m.error((0, 2, 3), [9, 7, 4, 1]) == 3
     assert m.error((3, 1, 0), [9, 7, 4, 1]) == 8
@@ -292,29 +297,29 @@ def test_the_error_is_the_largest_loss_of_a_place():
 
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.booleans())
 def test_what_is_asked_for_is_kept_exactly(epsilon, size, monotone):
-    m = Top.calibrated(nz.Pure(epsilon), size, candidates=7, k=3, monotone=monotone)
+    m = GumbelTop.calibrated(nz.Pure(epsilon), size, candidates=7, k=3, monotone=monotone)
     assert m.guarantee(size) == nz.Pure(epsilon)
-    rho = Top.calibrated(nz.ZCDP(epsilon), size, candidates=7, k=3, monotone=monotone)
+    rho = GumbelTop.calibrated(nz.ZCDP(epsilon), size, candidates=7, k=3, monotone=monotone)
     assert rho.guarantee(size) <= nz.ZCDP(epsilon)
-    assert not Top(rho.scale * Fraction(999, 1000), candidates=7, k=3, monotone=monotone).guarantee(size) <= nz.ZCDP(
-        epsilon
-    )
+    assert not GumbelTop(rho.scale * Fraction(999, 1000), candidates=7, k=3, monotone=monotone).guarantee(
+        size
+    ) <= nz.ZCDP(epsilon)
 
 
 @pytest.mark.parametrize(("k", "part"), [(1, 1), (3, 0.96), (20, 0.53), (100, 0.26)])
 def test_a_delta_saves_noise(k, part):
     """With a delta, k rounds need that part of the noise of a pure epsilon at most."""
-    promise, pure = nz.Approx(1, "1e-6"), Top.calibrated(nz.Pure(1), candidates=200, k=k)
-    m = Top.calibrated(promise, candidates=200, k=k)
+    promise, pure = nz.Approx(1, "1e-6"), GumbelTop.calibrated(nz.Pure(1), candidates=200, k=k)
+    m = GumbelTop.calibrated(promise, candidates=200, k=k)
     assert m.guarantee(1) <= promise
     assert m.scale <= part * pure.scale
-    assert not Top(m.scale * Fraction(99, 100), candidates=200, k=k).guarantee(1) <= promise
+    assert not GumbelTop(m.scale * Fraction(99, 100), candidates=200, k=k).guarantee(1) <= promise
 
 
 @pytest.mark.parametrize("scores", BAD, ids=str)
 def test_bad_scores_are_refused_before_any_coin_is_drawn(scores):
     with pytest.raises(InputError) as error:
-        Top(1, candidates=3, k=2)(scores, Script())
+        GumbelTop(1, candidates=3, k=2)(scores, Script())
     assert str(error.value).endswith(".")
     assert ". " not in str(error.value)
 
@@ -324,21 +329,21 @@ def test_bad_scores_are_refused_before_any_coin_is_drawn(scores):
 )
 def test_bad_parameters_are_refused(options):
     with pytest.raises(InputError):
-        Top(**{"scale": 1, "candidates": 3, "k": 2, **options})
+        GumbelTop(**{"scale": 1, "candidates": 3, "k": 2, **options})
     if "scale" not in options:
         with pytest.raises(InputError):
-            Top.calibrated(nz.Pure(1), **{"candidates": 3, "k": 2, **options})
+            GumbelTop.calibrated(nz.Pure(1), **{"candidates": 3, "k": 2, **options})
 
 
 def test_levels_and_sizes_out_of_range_are_refused():
     with pytest.raises(InputError, match="level"):
-        Top(1, candidates=3, k=2).interval(1)
+        GumbelTop(1, candidates=3, k=2).interval(1)
     with pytest.raises(InputError, match="orders"):
-        Top(1, candidates=100, k=5).law([0] * 100)
+        GumbelTop(1, candidates=100, k=5).outcomes([0] * 100)
 
 
 def test_relations_do_not_mix():
     with pytest.raises(PrivacyError):
-        Top.calibrated(
+        GumbelTop.calibrated(
             nz.Pure(1, neighbours=ADD_REMOVE), nz.sensitivity.histogram(neighbours=REPLACE), candidates=3, k=2
         )

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as npst
 
 import noisette as nz
 from noisette.errors import InputError
-from noisette.mechanisms.additive.answers import from_lattice, lattice_step, real_answer, to_lattice
+from noisette.mechanisms.additive.lattice import from_lattice, lattice_step, real_answer, to_lattice
 
 finite = st.floats(-1e12, 1e12)
 vectors = npst.arrays(float, st.integers(1, 9), elements=finite)

@@ -1,0 +1,182 @@
+"""From a promise to a mechanism: `calibrate`, and how mechanisms read promises, sensitivities and grids."""
+
+import math
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number, floor_log2, fraction, positive, whole
+from noisette.exact.rational import sqrt_down
+from noisette.mechanisms.contract import Distance, Mechanism
+from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
+from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
+from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.promise import Spend, as_promise
+from noisette.privacy.sensitivity import Sensitivity
+
+__all__ = ["calibrate"]
+
+M = TypeVar("M", bound=Mechanism)
+
+GRID_BITS = 30
+_LARGE = 100  # from this epsilon of one release on, tight composition hardly gains anything
+
+
+def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1, times: int = 1, **options: Any) -> M:
+    """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
+
+    With `times`, that many releases of it together keep the guarantee, by tight composition.
+
+    >>> from noisette.mechanisms import Geometric
+    >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
+    Geometric(scale=Fraction(6, 1))
+    >>> round(float(calibrate(Geometric, Approx(1, "1e-6"), times=100).scale), 2)      # 100 by plain addition
+    41.65
+    """
+    promise = as_promise(guarantee, "guarantee")
+    agreed(promise, sensitivity)
+    if whole(times, "times") > 1:
+        return _shared(mechanism, promise, sensitivity, times, options)
+    made = mechanism.calibrated(promise, sensitivity, **options)
+    assert isinstance(made, mechanism)
+    return made
+
+
+def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:
+    """The mechanism with the least noise for which `times` releases keep the promise, to a relative 1e-4.
+
+    A large epsilon is divided evenly: the loss is then nearly certain to be near its bound, so tight composition would
+    gain about 1 in each release, at most a hundredth, and its lattice would grow with epsilon.
+    """
+
+    def one(share: Promise) -> M:
+        return calibrate(mechanism, share, sensitivity=sensitivity, **options)
+
+    match promise:
+        case Pure():
+            return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
+        case ZCDP():
+            return one(ZCDP(promise.rho / times, neighbours=promise.neighbours))
+        case Approx():
+            pass
+    concentrated = not _keeps_pure(mechanism, promise, sensitivity, options)
+    if not concentrated and promise.epsilon >= _LARGE * times:
+        return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
+
+    def share(budget: Fraction) -> Promise:
+        kind = ZCDP if concentrated else Pure
+        return kind(budget, neighbours=promise.neighbours)
+
+    def enough(budget: Fraction) -> bool:
+        return one(share(budget)).guarantee(sensitivity) * times <= promise
+
+    low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
+    while not enough(low):
+        low /= 2
+    high = 2 * low
+    while enough(high):
+        low, high = high, 2 * high
+    while high > low * Fraction(10001, 10000):
+        middle = (low + high) / 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return one(share(low))
+
+
+def _log(delta: Fraction) -> Fraction:
+    return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
+
+
+def _keeps_pure(mechanism: type[M], promise: Approx, sensitivity: Distance, options: dict[str, Any]) -> bool:
+    """Tell whether a mechanism can keep a pure guarantee at all."""
+    try:
+        mechanism.calibrated(Pure(promise.epsilon, neighbours=promise.neighbours), sensitivity, **options)
+    except InputError:
+        return False
+    return True
+
+
+def read_distance(distance: Distance, norm: float) -> tuple[Fraction, Neighbours | None]:
+    """Return the distance in a norm, rounded up where it is irrational, and the relation if one is named."""
+    if isinstance(distance, Sensitivity):
+        return distance.norm(norm), distance.neighbours
+    value = fraction(distance, "distance")
+    if value < 0:
+        raise InputError("distance must be at least 0.")
+    return value, None
+
+
+def whole_records(distance: Distance) -> tuple[int, Neighbours | None]:
+    """How many records differ, a started one counted whole, and the relation if one is named.
+
+    Of a histogram, a record that is added or removed moves one count by one, and a record that is replaced two.
+    """
+    if isinstance(distance, Sensitivity) and distance.neighbours is Neighbours.REPLACE:
+        return math.ceil(max(distance.linf, distance.l1 / 2)), Neighbours.REPLACE
+    d, named = read_distance(distance, 1)
+    return math.ceil(d), named
+
+
+def agreed_records(guarantee: Promise, sensitivity: Distance) -> tuple[int, Neighbours]:
+    """How many records of one person a promise is for, at least one, and under which relation."""
+    agreed(guarantee, sensitivity)
+    records, named = whole_records(sensitivity)
+    if not records:
+        raise InputError("sensitivity must be above 0: it is how many records one person can have.")
+    return records, named or guarantee.neighbours or Neighbours.ADD_REMOVE
+
+
+def read_sensitivity(sensitivity: Distance, norm: float) -> Fraction:
+    """Return a sensitivity to calibrate for; it must be above zero."""
+    if isinstance(sensitivity, Sensitivity):
+        sensitivity = sensitivity.norm(norm)
+    return positive(sensitivity, "sensitivity")
+
+
+def pure_epsilon(guarantee: Promise) -> Fraction:
+    """Return the largest epsilon, rounded down, for which every epsilon-DP mechanism keeps the guarantee."""
+    match guarantee:
+        case Pure():
+            epsilon = guarantee.epsilon
+        case Approx():
+            epsilon = pure_within_approx(guarantee.epsilon, guarantee.delta)
+        case ZCDP():
+            epsilon = pure_within_zcdp(guarantee.rho)
+    if epsilon <= 0:
+        raise InputError("The guarantee allows no release at all: its epsilon or rho must be above 0.")
+    return epsilon
+
+
+def range_epsilon(guarantee: Promise) -> Fraction:
+    """Return the largest epsilon, rounded down, for which losses within a range of epsilon keep the guarantee."""
+    match guarantee:
+        case Approx() if guarantee.epsilon:
+            return range_within_approx(guarantee.epsilon, guarantee.delta)
+        case ZCDP() if guarantee.rho:
+            return sqrt_down(8 * guarantee.rho)
+        case _:
+            return pure_epsilon(guarantee)
+
+
+def agreed(guarantee: Promise, sensitivity: Distance) -> None:
+    """Refuse a promise under one relation with a sensitivity under another."""
+    named = sensitivity.neighbours if isinstance(sensitivity, Sensitivity) else None
+    if named and guarantee.neighbours and named is not guarantee.neighbours:
+        raise PrivacyError(
+            f"The guarantee is stated under {guarantee.neighbours} but the sensitivity under {named}: "
+            "compute the sensitivity for the guarantee's relation."
+        )
+
+
+def read_grid(grid: Number | None, size: Fraction, *, bits: int = GRID_BITS) -> Fraction:
+    """Return the grid, or a power of two about 2^-bits of the noise's size."""
+    if grid is None:
+        return Fraction(2) ** (floor_log2(size) - bits)
+    step = positive(grid, "grid")
+    if step != 1 and step > size:
+        raise InputError("grid must not be coarser than the noise: choose a smaller one, or leave it out.")
+    return step
+
+
+def slack(grid: Fraction) -> Fraction:
+    """Return what rounding to the grid may add to a distance: nothing for whole numbers (grid 1), else one grid."""
+    return Fraction(0) if grid == 1 else grid
