@@ -18,7 +18,7 @@ from noisette.engines.duckdb import fetch as gathering
 from noisette.engines.duckdb import retained as survivors
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.duckdb.syntax import number
+from noisette.engines.sql.syntax import number
 from noisette.errors import InputError, NoisetteError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
@@ -142,7 +142,7 @@ def source_of(rows, **options):
 
 def answer(source, schema_table, keys, domains, measures=MEASURES, limits=None, relation=None):
     request = Request(relation or Scan("t", "t"), keys, domains, measures, limits)
-    exact = source.compute(request, {"t": schema_table, "wards": WARDS}, SECRET)
+    exact = source.aggregate(request, {"t": schema_table, "wards": WARDS}, SECRET)
     found = None if exact.keys is None else list(zip(*exact.keys.to_pydict().values(), strict=True))
     assert all(m.dtype == np.int64 for m in exact.measures)
     if found is None:
@@ -216,7 +216,7 @@ def test_a_key_that_is_used_elsewhere_too_is_clean_there():
 
     def asked(relation, keys, domains, measure=MEASURES[0]):
         request = Request(relation, keys, domains, (measure,), None)
-        return [m.tolist() for m in source.compute(request, {"t": table}, SECRET).measures]
+        return [m.tolist() for m in source.aggregate(request, {"t": table}, SECRET).measures]
 
     scan, old = Scan("t", "t"), Where(Scan("t", "t"), Call("at_most", (age, Literal(9))))
     ones = [1, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1]
@@ -431,9 +431,9 @@ def test_all_questions_are_about_the_same_rows(limits):
 
 @pytest.mark.parametrize("limits", SHARED)
 def test_rows_chosen_by_what_is_asked_alone_are_noticed(limits, monkeypatch):
-    every = duckdb_source.telling
+    every = duckdb_source.tie_breakers
     monkeypatch.setattr(
-        duckdb_source, "telling", lambda r, asked, s: tuple(name for name in every(r, asked, s) if name in asked)
+        duckdb_source, "tie_breakers", lambda r, asked, s: tuple(name for name in every(r, asked, s) if name in asked)
     )
     assert not survivors_agree(limits)
 
@@ -502,7 +502,7 @@ def test_kept_columns_of_all_types_are_those_of_the_table():
     for limits in (None, MANY):
         table = Table("t", tuple(columns), unit=None if limits is None else "unit")
         request = Request(Scan("t", "t"), (), (), tuple(measures), limits)
-        found.append([m.tolist() for m in source.compute(request, {"t": table}, SECRET).measures])
+        found.append([m.tolist() for m in source.aggregate(request, {"t": table}, SECRET).measures])
     assert found[0] == found[1]
 
 
@@ -527,7 +527,7 @@ def test_sums_are_cut_not_wrapped():
     table = Table("t", (Column("age", wide),))
     source = DuckDB({"t": pyarrow.table({"age": [2**63 - 1] * 2000})})
     measure = Measure("sum", age, Fraction(1), -(2**52), 2**52)
-    found = source.compute(Request(Scan("t", "t"), (), (), (measure,), None), {"t": table}, SECRET)
+    found = source.aggregate(Request(Scan("t", "t"), (), (), (measure,), None), {"t": table}, SECRET)
     assert found.measures[0].tolist() == [2**62]
 
 
@@ -583,11 +583,11 @@ def test_engine_errors_say_nothing(tmp_path):
     source = DuckDB({"t": str(path)})
     table = Table("t", (Column("ward", WARD), Column("age", AGE)))
     request = Request(Scan("t", "t"), (ward,), (None,), (Measure("rows"),), None)
-    assert source.compute(request, {"t": table}, SECRET).measures[0].tolist() == [5000]
+    assert source.aggregate(request, {"t": table}, SECRET).measures[0].tolist() == [5000]
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 3] + b"\0" * 50)
     with pytest.raises(NoisetteError) as caught:
-        source.compute(request, {"t": table}, SECRET)
+        source.aggregate(request, {"t": table}, SECRET)
     assert_silent(caught.value)
 
 
@@ -646,7 +646,7 @@ def test_csv_cells_of_another_type_are_null(tmp_path):
     source = DuckDB({"t": path}, {"t": table})
     assert source.stored("t") == {"age": "BIGINT", "ward": "VARCHAR"}
     request = Request(Scan("t", "t"), (ward,), (("a",),), (Measure("sum", age, Fraction(1), 0, 9),), None)
-    assert source.compute(request, {"t": table}, SECRET).measures[0].tolist() == [150_000]
+    assert source.aggregate(request, {"t": table}, SECRET).measures[0].tolist() == [150_000]
 
 
 def test_what_cannot_be_opened_is_told_without_data(tmp_path):
@@ -691,5 +691,5 @@ def test_steps_at_once_are_those_of_cleaned_values(bounds, nullable):
     ways = []
     for text in ("SELECT SUM(x) AS s FROM t", "SELECT SUM(COALESCE(x, NULL)) AS s FROM t WHERE x IS NULL OR x = x"):
         request = prepare(parse(text, schema), schema).request
-        ways.append(int(source.compute(request, schema, bytes(16)).measures[0][0]))
+        ways.append(int(source.aggregate(request, schema, bytes(16)).measures[0][0]))
     assert ways[0] == ways[1]

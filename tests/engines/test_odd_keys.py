@@ -14,11 +14,11 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.engines.duckdb import aggregate as tally
-from noisette.engines.duckdb import group_by as grouping
 from noisette.engines.duckdb import source as duckdb_source
-from noisette.engines.duckdb.keys import Key
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.sql import aggregate as tally
+from noisette.engines.sql import group_by as grouping
+from noisette.engines.sql.keys import Key
 from noisette.errors import NoisetteError
 from noisette.query.expression import Name
 from noisette.query.kind import Kind
@@ -90,7 +90,7 @@ def asked(source, keys, table, domains):
     limits = None if table.unit is None else NOBODY
     wanted = tuple(domains[key] for key in keys)
     request = Request(Scan("t", "t"), tuple(Name(f"t.{key}") for key in keys), wanted, MEASURES, limits)
-    exact = source.compute(request, {"t": table}, SECRET)
+    exact = source.aggregate(request, {"t": table}, SECRET)
     groups = (
         list(itertools.product(*wanted))
         if exact.keys is None

@@ -25,7 +25,7 @@ from tests.query.worlds import (
     table,
 )
 
-from noisette.engines.duckdb import compile
+from noisette.engines.sql import relation as compile
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity

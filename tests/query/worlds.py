@@ -16,9 +16,9 @@ import pyarrow
 import pytest
 
 from noisette.engines.bounding import kept
-from noisette.engines.duckdb import compile
 from noisette.engines.duckdb import retained as survivors
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.sql import relation as compile
 from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
@@ -112,7 +112,7 @@ def measured(question, worlds, *, world="w", limited=True, more=0):
         request = replace(request, limits=None, measures=heads)
     size = math.prod(len(domain) for domain in plain.request.domains)
     with world_by_world(size if plain.request.keys else None, more):
-        exact = worlds.source().compute(request, schema, SECRET)
+        exact = worlds.source().aggregate(request, schema, SECRET)
     found = zip(request.measures, exact.measures, strict=True)
     return plain, {m: values.reshape(len(worlds.worlds), size, *values.shape[1:]) for m, values in found}
 
@@ -140,7 +140,7 @@ def alone(question, worlds, world):
     types = worlds.columns["v"]
     rows = [[row[i] for row in world["v"]] for i in range(len(types))]
     stored = pyarrow.table([pyarrow.array(c, t) for c, t in zip(rows, types.values(), strict=True)], names=list(types))
-    exact = DuckDB({"v": stored, **worlds.public}, threads=1).compute(prepared.request, schema, SECRET)
+    exact = DuckDB({"v": stored, **worlds.public}, threads=1).aggregate(prepared.request, schema, SECRET)
     return prepared, exact
 
 

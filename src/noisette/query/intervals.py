@@ -17,17 +17,22 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from noisette.errors import InputError
+from noisette.exact.number import floor_log2
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "all_or_none", "constant", "difference", "exact", "hull", "largest", "magnitude", "negative", "product", "quotient",
-    "rounded_down", "rounded_up", "settled", "smallest", "step_bounds", "total",
+    "all_or_none", "constant", "difference", "exact", "hull", "largest", "magnitude", "most_steps", "negative",
+    "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds", "sum_grid", "total",
 ]  # fmt: skip
 
 Span: TypeAlias = tuple[Fraction, Fraction]
 
 ROUNDED = 2**48
 """On a grid that is no binary fraction, a few rounding errors on this many steps stay far below half a step."""
+
+
+_BITS = 50  # of a real number without a grid, where it is added up within a unit
+_HUGE = 2**120  # sums of integers have 128 bits
 
 
 # Settled kinds
@@ -118,6 +123,22 @@ def step_bounds(kind: Kind, grid: Fraction) -> tuple[int, int]:
 def _half_away(value: Fraction) -> int:
     size = math.floor(abs(value) + Fraction(1, 2))
     return size if value >= 0 else -size
+
+
+def sum_grid(kind: Kind) -> Fraction:
+    """The steps in which the values of one unit are added up: the kind's own grid, or 2^-50 of its size."""
+    if kind.type == "integer":
+        return Fraction(1)
+    if kind.grid is not None or not kind.magnitude:
+        return kind.grid or Fraction(1)
+    return Fraction(2) ** (floor_log2(kind.magnitude) - _BITS)
+
+
+def most_steps(kind: Kind, grid: Fraction) -> int:
+    """The most steps that the sum of one unit's values may have, a multiple of the kind's own grid."""
+    if kind.grid is None:
+        return min(math.floor(LARGEST / grid), _HUGE)
+    return math.floor(LARGEST / max(kind.grid, Fraction(1))) * int(kind.grid / grid)
 
 
 # Two bounded numbers

@@ -187,7 +187,7 @@ class QueryOffer:
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> tuple[Noised, ...]:
         """One pass over the data for each task."""
         tasks = enumerate(self.design.tasks)
-        return tuple(draw(self.design, i, source.compute(task.request, schema, secret), rng) for i, task in tasks)
+        return tuple(draw(self.design, i, source.aggregate(task.request, schema, secret), rng) for i, task in tasks)
 
     def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
         """Outputs with error bars."""

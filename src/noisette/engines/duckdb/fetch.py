@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from noisette.engines.duckdb.content import NULL, words_of
+from noisette.engines.tie_break import NULL, words_of
 from noisette.query.kind import Kind
 
 __all__ = ["BATCH", "Batch", "Gathered", "Maker", "as_held", "gathered", "taken"]

@@ -7,7 +7,6 @@ concerns are chosen for one by one. (Numbers in order of appearance or rank woul
 shift all others, and with them what is kept of them.)
 """
 
-import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +19,14 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, kept
-from noisette.engines.duckdb.compile import INTEGERS, Stored, selected, unit_type
-from noisette.engines.duckdb.content import Apart, narrowest, words_of
 from noisette.engines.duckdb.fetch import BATCH, Gathered, Maker, as_held, gathered, taken
-from noisette.engines.duckdb.group_by import coded, matched, numbered, told, unit_rows
-from noisette.engines.duckdb.keys import Key
 from noisette.engines.duckdb.session import Session
-from noisette.engines.duckdb.syntax import column, hash_of, try_cast
+from noisette.engines.sql.group_by import coded, matched, numbered, told, unit_rows
+from noisette.engines.sql.keys import Key
+from noisette.engines.sql.relation import Stored, selected, unit_type
+from noisette.engines.sql.syntax import column, hash_of, try_cast
+from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
+from noisette.engines.types import INTEGERS
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema
@@ -81,14 +81,14 @@ def survivors(
         if units is not None:
             rows = matched(rows, lend(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
             names.append("identity")
-        choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        choice = _Choice(choice_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
         few = size if plain and found is None else None
         fetch = _as_numbers(rows, names, size, plain=plain)
         parts, choice = _fetched(session, fetch, columns, tell.values(), scope, choice, few)
     left = []
     while parts:
         arrays = parts.pop()
-        crowd = _Crowd.of(arrays, tell.values(), _mix(secret), grouped=bool(keys))
+        crowd = _Crowd.of(arrays, tell.values(), mix_of(secret), grouped=bool(keys))
         at = np.flatnonzero(crowd.kept(choice))
         made = {"code": taken(crowd.code, at, Kind("integer", nullable=False))}
         made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
@@ -151,17 +151,6 @@ def _narrow(sql: exp.Expr, kind: Kind) -> exp.Expr:
     return sql if smaller is None else try_cast(sql, smaller)
 
 
-def _key(secret: bytes) -> bytes:
-    return hashlib.sha256(b"noisette: which rows of a unit are kept" + secret).digest()[:16]
-
-
-def _mix(secret: bytes) -> np.uint64:
-    """How the columns of a row become one word: an odd number that only the secret tells."""
-    return np.uint64(
-        int.from_bytes(hashlib.sha256(b"noisette: what tells rows apart" + secret).digest()[:8], "big") | 1
-    )
-
-
 # From the engine
 
 
@@ -214,14 +203,14 @@ class _Crowd:
     identity: _Codes
     tag: _Codes | None
     code: _Codes
-    content: Apart | None  # None: all rows of a unit in a group are alike
+    content: TieBreak | None  # None: all rows of a unit in a group are alike
 
     @staticmethod
     def of(arrays: Gathered, tell: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Crowd":
         """The arrays of what was fetched."""
         unit, code = arrays[UNIT], arrays["code"]
         arrays = {"identity": unit, "tag": code} | arrays
-        content = Apart(tuple(arrays[name] for name in tell), mix) if tell else None
+        content = TieBreak(tuple(arrays[name] for name in tell), mix) if tell else None
         return _Crowd(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
 
     def kept(self, choice: "_Choice") -> NDArray[np.bool_]:

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import text_of
+from noisette.engines.duckdb.dialect import text_of
 from noisette.errors import NoisetteError
 
 __all__ = ["FAILED", "Run", "Session"]

@@ -7,29 +7,31 @@ from pathlib import Path
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.aggregate import tally_kept, tally_rows
-from noisette.engines.duckdb.bounded_tables import Kept, Shelf
-from noisette.engines.duckdb.compile import Stored, base_type, selected
-from noisette.engines.duckdb.content import telling
-from noisette.engines.duckdb.expressions import normalised
-from noisette.engines.duckdb.group_by import Valued, kept_rows, request_rows, valued
-from noisette.engines.duckdb.keys import Key, keys_of, postponed
-from noisette.engines.duckdb.opening import Opened, connected
+from noisette.engines.contract import Source
+from noisette.engines.duckdb.cache import Kept, Shelf
+from noisette.engines.duckdb.opening import connected
 from noisette.engines.duckdb.retained import alone, survivors
-from noisette.engines.duckdb.rows import rows
 from noisette.engines.duckdb.session import Session
-from noisette.engines.duckdb.syntax import column, is_null
+from noisette.engines.files import Opened
+from noisette.engines.sql.aggregate import tally_kept, tally_rows
+from noisette.engines.sql.expressions import normalised
+from noisette.engines.sql.group_by import Valued, kept_rows, request_rows, valued
+from noisette.engines.sql.keys import Key, keys_of, postponed
+from noisette.engines.sql.relation import Stored, relation_sql, selected
+from noisette.engines.sql.syntax import column, is_null
+from noisette.engines.tie_break import tie_breakers
+from noisette.engines.types import CLEAN, base_type
 from noisette.errors import InputError
 from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Limits, Schema, Table
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import ROW, UNIT, shape_of, tables_of
 
 __all__ = ["DuckDB"]
 
 
-class DuckDB:
+class DuckDB(Source):
     """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
@@ -53,10 +55,14 @@ class DuckDB:
         most_bytes: int = 2**31,
     ) -> None:
         self._engine = connected(tables, schema, threads=threads)
-        self.tables = self._engine.tables
         self._session = Session(self._engine.connection)
         self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return self._engine.tables
 
     def stored(self, table: str) -> dict[str, str]:
         """The columns of a table and the types they are stored as, from metadata alone."""
@@ -85,7 +91,7 @@ class DuckDB:
         found = self._session.run(selected(counted, {"most": exp.Max(this=column("n"))})).to_pylist()[0]["most"]
         return int(found or 0)
 
-    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
@@ -119,8 +125,22 @@ class DuckDB:
             )
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
-        """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
-        return rows(self._session, relation, columns, schema, self._ready(relation, schema), secret)
+        """Columns of a relation under new names, and `unit`, which numbers the units from 0 in no particular order.
+
+        Equal numbers are the same unit, exactly. Where each row is a unit by itself there is no such column.
+        """
+        shape, stored = shape_of(relation, schema), self._ready(relation, schema)
+        made: dict[str, exp.Expr] = {
+            new: exp.cast(column(name), CLEAN[shape.columns[name].type]) for name, new in columns.items()
+        }
+        owned = shape.unit not in (None, ROW)
+        if owned:
+            made[UNIT] = column(UNIT)
+        found = self._session.run(selected(relation_sql(relation, schema, stored, set(columns), secret=secret), made))
+        if not owned:
+            return found
+        numbers = found.column(UNIT).combine_chunks().dictionary_encode().indices.cast(pyarrow.int64())
+        return found.drop_columns([UNIT]).append_column(UNIT, numbers)
 
     def _ready(self, relation: Relation, schema: Schema) -> Stored:
         """How the tables of a relation are stored; those in CSV files are read before the first question about them."""
@@ -145,7 +165,7 @@ class DuckDB:
         """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
         tables, limits = tables_of(request.source, schema), request.limits
         asked = {name for _, of, *_ in wanted for name in columns_of(of)}
-        apart = telling(request, asked, schema)
+        apart = tie_breakers(request, asked, schema)
         frame = (request.source, request.keys, request.domains, limits, tables, secret, apart)
         heads = any(measure.what == "units" for measure in request.measures)
         kept = self._shelf.find(frame)

@@ -7,8 +7,8 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import selected
-from noisette.engines.duckdb.group_by import (
+from noisette.engines.duckdb.session import Run
+from noisette.engines.sql.group_by import (
     Lend,
     Valued,
     cleaned,
@@ -21,9 +21,9 @@ from noisette.engines.duckdb.group_by import (
     valued,
     whole_numbers,
 )
-from noisette.engines.duckdb.keys import Key
-from noisette.engines.duckdb.session import Run
-from noisette.engines.duckdb.syntax import column, is_null
+from noisette.engines.sql.keys import Key
+from noisette.engines.sql.relation import selected
+from noisette.engines.sql.syntax import column, is_null
 from noisette.query.measure import Exact, Measure
 
 __all__ = ["tally_kept", "tally_rows"]

@@ -16,11 +16,22 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import Stored, relation_sql, selected
-from noisette.engines.duckdb.expressions import normalised, to_engine, to_steps
-from noisette.engines.duckdb.keys import Key, plain
-from noisette.engines.duckdb.stored import stored_steps
-from noisette.engines.duckdb.syntax import binary, chain, choose, clamped, column, is_null, number, scaled, try_cast
+from noisette.engines.sql.expressions import normalised, to_engine, to_steps
+from noisette.engines.sql.keys import Key, plain
+from noisette.engines.sql.relation import Stored, relation_sql, selected
+from noisette.engines.sql.stored import stored_steps
+from noisette.engines.sql.syntax import (
+    binary,
+    chain,
+    choose,
+    clamped,
+    column,
+    is_null,
+    number,
+    rounded,
+    scaled,
+    try_cast,
+)
 from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
@@ -88,7 +99,7 @@ def _steps(of: Expression, kind: Kind, grid: Fraction, scope: Mapping[str, Kind]
         return to_steps(of, kind, grid, scope)
     if known.type == "integer" and grid == 1:
         return to_engine(of, scope)
-    return try_cast(exp.Round(this=scaled(exp.cast(to_engine(of, scope), "DOUBLE"), 1 / grid)), "BIGINT")
+    return try_cast(rounded(scaled(exp.cast(to_engine(of, scope), "DOUBLE"), 1 / grid)), "BIGINT")
 
 
 def _direct(request: Request, values: Iterable[Valued], schema: Schema, stored: Stored) -> dict[Valued, exp.Expr]:
