@@ -49,8 +49,8 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
             return _integer(value, kind)
         case "real":
             low, high = (None if end is None else float(end) for end in (kind.low, kind.high))
-            inside = float(value) + 0.0
-            return clamped(inside, low, high, inside if kind.grid is None else _snapped(inside, kind.grid))
+            at = clamped(float(value), low, high, None)
+            return _snapped(float(value), kind.grid) if at is None else at
         case "date" | "timestamp":
             return _moment(value, kind, base)
         case _:
@@ -69,7 +69,7 @@ def _integer(value: Any, kind: Kind) -> int:
     whole = min(_half_away(limited), _MOST)
     low, high = (None if end is None else int(end) for end in (kind.low, kind.high))
     coarse = kind.grid is not None and kind.grid > 1
-    return int(clamped(whole, low, high, _snapped(float(whole), kind.grid or Fraction(1)) if coarse else whole))
+    return int(clamped(whole, low, high, _snapped(float(whole), kind.grid) if coarse else whole))
 
 
 def _moment(value: int, kind: Kind, base: str) -> Any:
@@ -103,7 +103,7 @@ def clamped(value: Any, low: Any, high: Any, inside: Any) -> Any:
 def _half_away(value: Any) -> int:
     """The nearest whole number, halves away from 0."""
     size = int(abs(value))
-    size += abs(value) - size >= Fraction(1, 2)
+    size += int(abs(value) - size >= Fraction(1, 2))
     return size if value >= 0 else -size
 
 
@@ -112,7 +112,10 @@ def scaled(value: float, by: Fraction) -> float:
     return value * float(by.numerator) / float(by.denominator)
 
 
-def _snapped(value: float, grid: Fraction) -> float:
+def _snapped(value: float, grid: Fraction | None) -> float:
+    """The double nearest to the nearest multiple of a grid; -0.0 becomes 0.0."""
+    if grid is None:
+        return value + 0.0
     return scaled(float(_half_away(scaled(value, 1 / grid))), grid) + 0.0
 
 
@@ -178,9 +181,8 @@ def _strict(function: Callable[..., Any], values: list[Any]) -> Any:
 def _arithmetic(operation: Operation, parts: Sequence[_Meaning], kind: Kind) -> Callable[..., float]:
     """In doubles, rounded back to the grid where the parts are not exact."""
     function, grid = _ARITHMETIC[operation], kind.grid
-    if grid is None or all(exact(part.kind) for part in parts):
-        return lambda a, b: function(float(a), float(b)) + 0.0
-    return lambda a, b: _snapped(function(float(a), float(b)), grid)
+    snap = None if all(exact(part.kind) for part in parts) else grid
+    return lambda a, b: _snapped(function(float(a), float(b)), snap)
 
 
 def _whole(rounding: Callable[[float], int]) -> Callable[[Any], float]:

@@ -97,11 +97,11 @@ class Memory(Source):
             groups = self.bounded(groups, request, ties, schema, secret)
         known = None not in request.domains
         order = list(product(*(range(len(d)) for d in request.domains if d is not None))) if known else list(groups)
-        numbers = {
-            m: [self.measured(m, groups.get(place, []), scope, request) for place in order] for m in request.measures
-        }
-        shapes = {m: (len(order), m.cells) if m.what == "histogram" else (len(order),) for m in request.measures}
-        measures = tuple(np.array(numbers[m], np.int64).reshape(shapes[m]) for m in request.measures)
+        measures = []
+        for m in request.measures:
+            numbers = [self.measured(m, groups.get(place, []), scope, request) for place in order]
+            size = (len(order), m.cells) if m.what == "histogram" else (len(order),)
+            measures.append(np.array(numbers, np.int64).reshape(size))
         return Exact(None if known else _released(order, request, scope), tuple(measures))
 
     def measured(self, m: Measure, rows: Sequence[_Row], scope: Mapping[str, Kind], request: Request) -> Any:

@@ -117,6 +117,8 @@ def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
 
 def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     whole = _cut(column, base) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
+    if not kind.nullable:
+        whole = exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
     if kind.grid is not None and kind.grid > 1:
         inside = try_cast(snapped(exp.cast(whole, "DOUBLE"), kind.grid), "BIGINT")
         return clamped(whole, _bound(kind.low, int), _bound(kind.high, int), inside)
@@ -125,7 +127,7 @@ def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
 
 def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
     """An integer within its bounds, by LEAST and GREATEST: the engine is slower at CASE. NULL would become a bound."""
-    found = whole if kind.nullable else exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
+    found = whole
     if kind.low is not None:
         found = greatest(found, number(int(kind.low)))
     if kind.high is not None:

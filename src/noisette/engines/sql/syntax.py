@@ -5,7 +5,7 @@ they are put together, so one part can be used twice.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
@@ -32,8 +32,18 @@ def text_of(tree: exp.Expr, dialect: Dialect) -> str:
     """
     writers = {part: write for part in _PARTS if (write := getattr(dialect, part)) is not None}
     if writers:
-        tree = tree.transform(lambda node: writers[part](node) if (part := _part_of(node)) in writers else node)
+        tree = _rewritten(tree.copy(), writers)
     return tree.sql(dialect=dialect.name, comments=False)
+
+
+def _rewritten(tree: exp.Expr, writers: Mapping[str, Callable[[exp.Expr], exp.Expr]]) -> exp.Expr:
+    """Each node as its writer writes it, the innermost first."""
+    for node in reversed(list(tree.dfs())):
+        if (write := writers.get(_part_of(node))) is not None:
+            new = write(node)
+            tree = new if node is tree else tree
+            node.replace(new)
+    return tree
 
 
 _NODES: dict[type[exp.Expr], str] = {
@@ -47,9 +57,9 @@ _FUNCTIONS = {"hash": "hash", "row": "row", "ISFINITE": "is_finite"}
 _PARTS = (*_NODES.values(), *_FUNCTIONS.values())
 
 
-def _part_of(node: exp.Expr) -> str | None:
-    """The field of `Dialect` that writes a node."""
-    return _FUNCTIONS.get(node.name) if isinstance(node, exp.Anonymous) else _NODES.get(type(node))
+def _part_of(node: exp.Expr) -> str:
+    """The field of `Dialect` that writes a node, if there is one."""
+    return _FUNCTIONS.get(node.name, "") if isinstance(node, exp.Anonymous) else _NODES.get(type(node), "")
 
 
 def try_cast(sql: exp.Expr, to: str) -> exp.Expr:
