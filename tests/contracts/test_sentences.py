@@ -24,7 +24,7 @@ from noisette import mechanisms
 from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
-from noisette.query.prepare import aggregates_of
+from noisette.query.plan import aggregates_of
 from noisette.questions.contract import QueryOffer
 
 SECRET = bytes(16)

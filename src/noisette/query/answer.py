@@ -6,6 +6,7 @@ Nothing here sees data: it is all post-processing, free of charge.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, assert_never
 
@@ -98,7 +99,7 @@ class Scene:
                 return self.keys[position]
             case ResultLiteral(value):
                 return value if isinstance(value, str | bool) or value is None else Estimate.constant(float(value))
-            case Aggregate(function="quantile"):
+            case Aggregate(at=Fraction()):
                 return self._quantile(result)
             case Aggregate():
                 return estimate(result, self.prepared.shape, self.prepared.part, self._measured)

@@ -15,8 +15,8 @@ from noisette.mechanisms import Keep, Threshold
 from noisette.query.expression import Call, Expression, Name, Operation
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where
-from noisette.query.prepare import Prepared, aggregates_in
+from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where, aggregates_in
+from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
@@ -213,7 +213,7 @@ def _origin(name: str, source: Relation, read: Mapping[str, Kind]) -> Iterator[s
             if name in dict(columns):
                 yield from _columns(dict(columns)[name], inner, read)
         case PerUnit(inner, keys, aggregates):
-            of = {**{n: a.of for n, a in aggregates if a.function == "quantile"}, **dict(keys)}.get(name)
+            of = {**{n: a.of for n, a in aggregates if a.at is not None}, **dict(keys)}.get(name)
             if of is not None:
                 yield from _columns(of, inner, read)
         case _:

@@ -18,9 +18,9 @@ from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate
 from noisette.query.measure import Measure, sensitivity
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Key, Result
+from noisette.query.plan import Aggregate, Key, Result, aggregates_of
 from noisette.query.possible import possible
-from noisette.query.prepare import Prepared, aggregates_of
+from noisette.query.prepare import Prepared
 from noisette.query.types import ARROW
 
 __all__ = ["SIZES", "Expected", "expected", "rehearse"]
@@ -89,7 +89,7 @@ class _Forecast:
         )
 
     def _ranked(self, aggregates: tuple[Aggregate, ...]) -> bool:
-        return any(aggregate.function == "quantile" for aggregate in aggregates)
+        return any(aggregate.at is not None for aggregate in aggregates)
 
     def _half_width(self, result: Result, rows: int) -> float:
         """Half the width of the error bar in a group of so many rows, at worst over small, middle and large values."""

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from noisette.errors import InputError
+from noisette.query.aggregate import AGGREGATES
 from noisette.query.sql.refusals import refusal
 
 __all__ = ["DEEPEST", "LONGEST", "read", "read_clause"]
@@ -64,8 +65,8 @@ ALLOWED = {
     **_allow("this", exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeekIso, exp.Hour),
     # aggregates, and what is computed from them
     **_allow("this big_int", exp.Count),
-    **_allow("this", exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median),
-    **_allow("this", exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    **_allow("this", exp.CountIf, exp.Min, exp.Max, exp.Median),
+    **_allow("this", *(getattr(exp, name) for each in AGGREGATES.values() for name in each.sql)),
     **_allow("this quantile", exp.Quantile),
     **_allow("this expression", exp.PercentileCont, exp.PercentileDisc, exp.WithinGroup, exp.Filter),
     **_allow("this decimals", exp.Round),
