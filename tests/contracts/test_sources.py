@@ -20,10 +20,10 @@ import pyarrow
 import pytest
 from sqlglot import exp
 
-from noisette.engines import memory
 from noisette.engines.contract import Dialect
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.memory import Memory
+from noisette.engines.memory import rows as memory_rows
+from noisette.engines.memory.source import Memory
 from noisette.engines.sql.relation import relation_sql
 from noisette.engines.sql.syntax import text_of
 from noisette.errors import InputError
@@ -283,6 +283,7 @@ CASES = {
         "SELECT COUNT(*) AS n, SUM(a.age) AS s, SUM(b.pay) AS p FROM t a JOIN u b ON a.who = b.who",
         described(Limits(rows=2)),
     ),
+    "a join that is only counted": sql("SELECT COUNT(*) AS n FROM t a JOIN floors f ON a.ward = f.ward"),
     "per unit": sql(
         "SELECT COUNT(*) AS n, AVG(m) AS m, AVG(LEAST(s, 9)) AS s, SUM(h) AS h, AVG(LEAST(GREATEST(c, 0), 5)) AS c "
         "FROM (SELECT who, AVG(pay) AS m, SUM(age) AS s, MAX(price) AS h, COUNT(well) AS c FROM t GROUP BY who) AS q"
@@ -407,17 +408,17 @@ class CountsRowsForUnits(Memory):
         return len(rows) if m.what == "units" else super().measured(m, rows, *rest)
 
 
-def one_too_far(value, kind, stored, clean=memory.clean):
+def one_too_far(value, kind, stored, clean=memory_rows.clean):
     """Clamps to the declared bounds, only one step too far."""
     wider = replace(kind, high=kind.high + 1) if kind.number and kind.high is not None else kind
     return clean(value, wider, stored)
 
 
-def nan_is_zero(value, kind, stored, clean=memory.clean):
+def nan_is_zero(value, kind, stored, clean=memory_rows.clean):
     return clean(0.0 if value != value else value, kind, stored)
 
 
-def null_is_dropped(value, kind, stored, clean=memory.clean):
+def null_is_dropped(value, kind, stored, clean=memory_rows.clean):
     return clean(value, replace(kind, nullable=True), stored)
 
 
@@ -428,11 +429,11 @@ TWINS = {  # with the case that convicts each
     "chooses by another key": (AnySecret, {}, "bounded, names, rows 1, no keys"),
     "counts NULL": (CountsNulls, {}, "everything"),
     "counts rows for units": (CountsRowsForUnits, {}, BY_WARD),
-    "clamps too far": (Memory, {"memory.clean": one_too_far}, "everything"),
-    "takes NaN for 0": (Memory, {"memory.clean": nan_is_zero}, "by a real on a grid"),
-    "leaves NULL where it is declared away": (Memory, {"memory.clean": null_is_dropped}, "everything"),
-    "rounds halves to even": (Memory, {"meaning._half_away": round}, "everything"),
-    "retains all rows in joins": (Memory, {"memory._retained": lambda rows, limit: list(rows)}, "two private sides"),
+    "clamps too far": (Memory, {"rows.clean": one_too_far}, "everything"),
+    "takes NaN for 0": (Memory, {"rows.clean": nan_is_zero}, "by a real on a grid"),
+    "leaves NULL where it is declared away": (Memory, {"rows.clean": null_is_dropped}, "everything"),
+    "rounds halves to even": (Memory, {"values._half_away": round}, "everything"),
+    "retains all rows in joins": (Memory, {"rows._retained": lambda rows, limit: list(rows)}, "two private sides"),
 }
 
 
@@ -447,7 +448,7 @@ def test_twins_are_convicted(name, right, monkeypatch):
     make, broken, witness = TWINS[name]
     expected = right(witness)
     for place, function in broken.items():
-        monkeypatch.setattr(f"noisette.engines.{place}", function)
+        monkeypatch.setattr(f"noisette.engines.memory.{place}", function)
     assert answer(make(CASES[witness].stored()), CASES[witness]) != expected
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisette.engines.duckdb import fetch as gathering
-from noisette.engines.duckdb import retained as survivors
+from noisette.engines.duckdb import fetch as fetching
+from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql.syntax import number
@@ -342,7 +342,7 @@ def test_colliding_hashes_are_told_apart(table, monkeypatch):
 
     rows = [(p, a, p_, w, b) for p, a, p_, w, b in crowd(200) if p is not None]
     limits = Limits(groups=2, rows_per_group=1)
-    monkeypatch.setattr(survivors, "hash_of", weak)
+    monkeypatch.setattr(retaining, "hash_of", weak)
     parts = []
     for who in (None, "ann", "bob", "cy", "dee"):
         data = [row for row in rows if who in (None, row[0])]
@@ -379,7 +379,7 @@ def test_kept_tables_answer_as_fresh_ones_do():
         fresh = answer(source_of(rows), PEOPLE, keys, domains, limits=limits)
         assert answer(source, PEOPLE, keys, domains, limits=limits) == fresh
         assert answer(source, PEOPLE, keys, domains, limits=limits) == fresh
-        assert len(source._shelf) <= 2
+        assert len(source._cache) <= 2
 
 
 def test_a_kept_table_grows_by_the_columns_of_new_questions():
@@ -388,13 +388,13 @@ def test_a_kept_table_grows_by_the_columns_of_new_questions():
     answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)
     full = answer(source, PEOPLE, (ward,), (("a", "b"),), many, limits)[1]
     assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[5]]
-    assert len(source._shelf) == 1
+    assert len(source._cache) == 1
 
 
 def counting(monkeypatch):
     """The calls of the choice from now on."""
-    calls, choose = [], duckdb_source.survivors
-    monkeypatch.setattr(duckdb_source, "survivors", lambda *a, **k: calls.append(1) or choose(*a, **k))
+    calls, choose = [], duckdb_source.retained_rows
+    monkeypatch.setattr(duckdb_source, "retained_rows", lambda *a, **k: calls.append(1) or choose(*a, **k))
     return calls
 
 
@@ -443,11 +443,11 @@ def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch)
     rows, limits = [(f"p{row[0]}{i % 97}", *row[1:]) for i, row in enumerate(crowd(9000))], Limits(rows=5, groups=2)
     data = table_of(rows).set_column(5, "number", pyarrow.array([hash(row[0]) for row in rows]))
     grouping, answers = ((age,), (tuple(range(10)),)), []
-    for size in (gathering.BATCH, 2048):
-        monkeypatch.setattr(survivors, "BATCH", size)
+    for size in (fetching.BATCH, 2048):
+        monkeypatch.setattr(retaining, "BATCH", size)
         parts = []
-        divided = gathering._divided
-        monkeypatch.setattr(gathering, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))
+        divided = fetching._divided
+        monkeypatch.setattr(fetching, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))
         answers.append(answer(DuckDB({"t": data}), table, *grouping, limits=limits))
         assert set(parts) == ({1} if size > 9000 else {16})
     assert answers[0] == answers[1]
@@ -458,18 +458,18 @@ def test_a_table_of_all_pairs_keeps_the_same_rows(limits, monkeypatch):
     rows = [row for row in crowd(9000) if row[0] is not None]
     numbers = pyarrow.array([3 + 7 * i % 400 for i in range(len(rows))])
     source = {"t": table_of(rows).set_column(5, "number", numbers)}
-    monkeypatch.setattr(survivors, "BATCH", 2048)
-    masked, gather = [], survivors.gathered
+    monkeypatch.setattr(retaining, "BATCH", 2048)
+    masked, gather = [], retaining.fetched
 
     def watched(batches, *others):
         pairs = list(batches)
         masked.append(all(mask is not None for _, mask in pairs))
         return gather(pairs, *others)
 
-    monkeypatch.setattr(survivors, "gathered", watched)
+    monkeypatch.setattr(retaining, "fetched", watched)
     answers = []
     for most in (64, 0):
-        monkeypatch.setattr(survivors, "MOST_GROUPS", most)
+        monkeypatch.setattr(retaining, "MOST_GROUPS", most)
         answers.append(answer(DuckDB(source), NUMBERED, (age,), (tuple(range(10)),), limits=limits))
     assert answers[0] == answers[1]
     assert masked == [True, False]

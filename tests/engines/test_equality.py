@@ -15,7 +15,7 @@ import pytest
 from sqlglot import exp
 
 from noisette.engines.duckdb import database
-from noisette.engines.duckdb import retained as survivors
+from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql import relation as compiling
 from noisette.engines.sql.syntax import column, number
@@ -211,7 +211,7 @@ def weak(*values):
 @pytest.mark.parametrize("stored", TYPES)
 def test_a_unit_is_the_same_unit_everywhere(file, stored, monkeypatch):
     """Bounding, counts, joins and the numbering of units agree with the values as stored, even where hashes collide."""
-    monkeypatch.setattr(survivors, "hash_of", weak)
+    monkeypatch.setattr(retaining, "hash_of", weak)
     values = {0.0 if v == 0 and stored in ("FLOAT", "DOUBLE") else v for v in TYPES[stored]}
     units = len({str(v) for v in values} - {"None", "nan"})
     i = list(TYPES).index(stored)

@@ -11,7 +11,7 @@ from tests.query.worlds import SECRET
 
 import noisette as nz
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.sql import relation as compile
+from noisette.engines.sql import relation as compiling
 from noisette.errors import InputError
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.kind import Kind
@@ -144,7 +144,7 @@ def test_the_secret_chooses():
 
 
 def test_rows_with_one_hash_are_told_apart_by_their_columns(monkeypatch):
-    monkeypatch.setattr(compile, "hash_of", lambda *_: compile.number(0))
+    monkeypatch.setattr(compiling, "hash_of", lambda *_: compiling.number(0))
     schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id)"
     rows = list(zip(*DATA["orders"].values(), strict=True))

@@ -150,10 +150,10 @@ def total(a: Kind, b: Kind) -> Kind:
     >>> total(Kind("integer", Fraction(0), Fraction(6), Fraction(6)), constant(4))
     Kind(type='integer', low=Fraction(4, 1), high=Fraction(10, 1), grid=Fraction(2, 1), keys=None, nullable=True)
     """
-    reach = max(
+    size = max(
         a.magnitude or Fraction(0), b.magnitude or Fraction(0)
     )  # small differences keep the rounding errors of large numbers
-    return _combined(_type(a, b), lambda x, y: (x[0] + y[0], x[1] + y[1]), _common([a, b]), a, b, reach=reach)
+    return _combined(_type(a, b), lambda x, y: (x[0] + y[0], x[1] + y[1]), _common([a, b]), a, b, size=size)
 
 
 def difference(a: Kind, b: Kind) -> Kind:
@@ -186,12 +186,12 @@ def _combined(
     a: Kind,
     b: Kind,
     *,
-    reach: Fraction = Fraction(0),
+    size: Fraction = Fraction(0),
 ) -> Kind:
     """Exact ends if the grid is kept; otherwise those of what doubles make of the two numbers."""
     low, high = interval(_span(a), _span(b))
     most = LARGEST if exact(a) and exact(b) else ROUNDED
-    if grid is None or max(abs(low), abs(high), reach) * grid.denominator > most:
+    if grid is None or max(abs(low), abs(high), size) * grid.denominator > most:
         grid = None
         low, high = interval(_rough(a), _rough(b))
     return settled(Kind(type, low, high, grid, nullable=a.nullable or b.nullable))

@@ -144,7 +144,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Query:
-    """Groups of a relation, and what is told about each.
+    """Groups of a relation, and what is released about each.
 
     `keys` are expressions over the relation's columns; `outputs` are named columns made of keys and aggregates.
     `having`, `order` and `limit` work on released numbers alone.

@@ -24,11 +24,10 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.answer import Scene, columns, key_columns, noises
 from noisette.query.canonical import canonical
-from noisette.query.caveats import NOISE, omissions, said, small_groups
+from noisette.query.caveats import NOISE, omissions, sentences, small_groups
 from noisette.query.design import Design, design, tasks_of
-from noisette.query.draw import Noised, draw
-from noisette.query.expected import SIZES, Expected, expected, rehearse
-from noisette.query.packed import packed, unpacked
+from noisette.query.draw import Noised, draw, packed, unpacked
+from noisette.query.expected import SIZES, Expected, dry_run, expected
 from noisette.query.plan import Key, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
@@ -126,7 +125,7 @@ class Queries:
         places = [found[order.index(i)] for i in range(len(prepared))]
         made = design(tasks, spend, neighbours, level)
         for question, place in zip(prepared, places, strict=True):
-            rehearse(question, made, place, neighbours, level)
+            dry_run(question, made, place, neighbours, level)
         return QueryOffer(tuple(prepared), tuple(places), made, neighbours, level)
 
 
@@ -176,7 +175,7 @@ class QueryOffer:
         rule = self.design.keys.get(place)
         numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
         hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
-        return said([*omissions(question), *hidden], NOISE if numbers else "")
+        return sentences([*omissions(question), *hidden], NOISE if numbers else "")
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""

@@ -1,4 +1,4 @@
-"""Kept rows inside the engine: a question with the same bounds as an earlier one is a plain group-by."""
+"""LRU cache of bounded tables: a question with the same bounds as an earlier one is a plain group-by."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
@@ -6,53 +6,58 @@ from dataclasses import dataclass
 
 import pyarrow
 
-from noisette.engines.duckdb.retained import Survivors
+from noisette.engines.duckdb.retained import RetainedRows
 from noisette.engines.duckdb.session import Session
 
-__all__ = ["Kept", "Shelf"]
+__all__ = ["BoundedTable", "Cache"]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A table of kept rows: its name, its columns by those of the relation, whether it has heads, what codes mean."""
+class BoundedTable:
+    """A registered table of retained rows.
+
+    `columns`: the relation's columns and their names here · `firsts`: whether it marks the first row of each unit in
+    each group · `size` and `keys`: how many groups its codes number, and their keys if these were unknown.
+    """
 
     name: str
     columns: dict[str, str]
-    heads: bool
+    firsts: bool
     size: int
     keys: pyarrow.Table | None
     bytes: int
 
-    def holds(self, columns: Collection[str], *, heads: bool) -> bool:
+    def holds(self, columns: Collection[str], *, firsts: bool) -> bool:
         """Whether all that is wanted is there."""
-        return set(columns) <= set(self.columns) and (self.heads or not heads)
+        return set(columns) <= set(self.columns) and (self.firsts or not firsts)
 
 
-class Shelf:
-    """The kept tables that were used last, at most so many and so large together."""
+class Cache:
+    """The bounded tables that were used last, limited by count and bytes."""
 
     def __init__(self, session: Session, *, most_tables: int, most_bytes: int) -> None:
         self._session, self._most_tables, self._most_bytes = session, most_tables, most_bytes
-        self._tables: OrderedDict[Hashable, Kept] = OrderedDict()
+        self._tables: OrderedDict[Hashable, BoundedTable] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._tables)
 
-    def find(self, frame: Hashable) -> Kept | None:
-        """The table of a frame: a relation with its keys, domains, limits, secret, and what tells its rows apart."""
-        if frame in self._tables:
-            self._tables.move_to_end(frame)
-        return self._tables.get(frame)
+    def find(self, key: Hashable) -> BoundedTable | None:
+        """The table for a relation with its keys, domains, limits, secret and tie-breaking columns."""
+        if key in self._tables:
+            self._tables.move_to_end(key)
+        return self._tables.get(key)
 
-    def put(self, frame: Hashable, found: Survivors, columns: dict[str, str], *, heads: bool) -> Kept:
-        """Lend rows to the engine, in place of the table that the frame had; the newest stays, however large."""
-        if frame in self._tables:
-            self._session.drop(self._tables.pop(frame).name)
-        kept = Kept(self._session.keep(found.rows), columns, heads, found.size, found.keys, found.rows.nbytes)
-        self._tables[frame] = kept
+    def put(self, key: Hashable, found: RetainedRows, columns: dict[str, str], *, firsts: bool) -> BoundedTable:
+        """Register rows in place of the table that the key had; the newest stays, however large."""
+        if key in self._tables:
+            self._session.drop(self._tables.pop(key).name)
+        name = self._session.register(found.rows)
+        self._tables[key] = BoundedTable(name, columns, firsts, found.size, found.keys, found.rows.nbytes)
         while len(self._tables) > 1 and self._full():
             self._session.drop(self._tables.popitem(last=False)[1].name)
-        return kept
+        return self._tables[key]
 
     def _full(self) -> bool:
-        return len(self._tables) > self._most_tables or sum(k.bytes for k in self._tables.values()) > self._most_bytes
+        tables = self._tables.values()
+        return len(tables) > self._most_tables or sum(table.bytes for table in tables) > self._most_bytes

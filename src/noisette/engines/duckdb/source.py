@@ -8,14 +8,14 @@ import pyarrow
 from sqlglot import exp
 
 from noisette.engines.contract import Source
-from noisette.engines.duckdb.cache import Kept, Shelf
+from noisette.engines.duckdb.cache import BoundedTable, Cache
 from noisette.engines.duckdb.opening import connected
-from noisette.engines.duckdb.retained import alone, survivors
+from noisette.engines.duckdb.retained import retained_rows, single_row
 from noisette.engines.duckdb.session import Session
 from noisette.engines.files import Opened
-from noisette.engines.sql.aggregate import tally_kept, tally_rows
+from noisette.engines.sql.aggregate import aggregate_retained, aggregate_rows
 from noisette.engines.sql.expressions import normalised
-from noisette.engines.sql.group_by import Valued, kept_rows, request_rows, valued
+from noisette.engines.sql.group_by import Valued, bounded_rows, request_rows, valued
 from noisette.engines.sql.keys import Key, keys_of, postponed
 from noisette.engines.sql.relation import Stored, relation_sql, selected
 from noisette.engines.sql.syntax import column, is_null
@@ -56,7 +56,7 @@ class DuckDB(Source):
     ) -> None:
         self._engine = connected(tables, schema, threads=threads)
         self._session = Session(self._engine.connection)
-        self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
+        self._cache = Cache(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
 
     @property
@@ -92,7 +92,7 @@ class DuckDB(Source):
         return int(found or 0)
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
-        """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
+        """The exact measures; `secret` keys the choice of the rows that are retained of each unit."""
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
@@ -100,26 +100,26 @@ class DuckDB(Source):
             if request.limits is None:
                 values = {v: f"v{i}" for i, v in enumerate(wanted)}
                 keys = postponed(keys, request, schema, stored)
-                run = self._session.remembering((request, tables_of(request.source, schema), secret))
-                with self._session.lent() as lend:
-                    return tally_rows(
+                run = self._session.cached((request, tables_of(request.source, schema), secret))
+                with self._session.registered() as register:
+                    return aggregate_rows(
                         run,
-                        lend,
+                        register,
                         lambda: request_rows(request, keys, values, schema, stored, secret),
                         keys,
                         request.measures,
                         values,
                     )
-            kept = self._kept(request, keys, wanted, schema, stored, secret)
+            table = self._bounded_table(request, keys, wanted, schema, stored, secret)
             values = {v: f"v{i}" for i, v in enumerate(wanted)}
             scope = shape_of(request.source, schema).columns
-            others = ["code", *(["head"] if kept.heads else [])]
-            run = self._session.remembering((kept.name, request.measures, tables_of(request.source, schema)))
-            return tally_kept(
+            others = ["code", *(["first"] if table.firsts else [])]
+            run = self._session.cached((table.name, request.measures, tables_of(request.source, schema)))
+            return aggregate_retained(
                 run,
-                lambda: kept_rows(kept.name, kept.columns, others, values, scope),
-                kept.size,
-                kept.keys,
+                lambda: bounded_rows(table.name, table.columns, others, values, scope),
+                table.size,
+                table.keys,
                 request.measures,
                 values,
             )
@@ -153,7 +153,7 @@ class DuckDB(Source):
         for table in tables:
             self._session.quietly(partial(self._engine.load, table.name))
 
-    def _kept(
+    def _bounded_table(
         self,
         request: Request,
         keys: tuple[Key, ...],
@@ -161,20 +161,20 @@ class DuckDB(Source):
         schema: Schema,
         stored: Stored,
         secret: bytes,
-    ) -> Kept:
-        """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
+    ) -> BoundedTable:
+        """The table of retained rows, from the cache or made now, with what earlier questions wanted of it."""
         tables, limits = tables_of(request.source, schema), request.limits
         asked = {name for _, of, *_ in wanted for name in columns_of(of)}
-        apart = tie_breakers(request, asked, schema)
-        frame = (request.source, request.keys, request.domains, limits, tables, secret, apart)
-        heads = any(measure.what == "units" for measure in request.measures)
-        kept = self._shelf.find(frame)
-        if kept is not None:
-            if kept.holds(asked, heads=heads):
-                return kept
-            asked, heads = asked | set(kept.columns), heads or kept.heads
+        ties = tie_breakers(request, asked, schema)
+        frame = (request.source, request.keys, request.domains, limits, tables, secret, ties)
+        firsts = any(measure.what == "units" for measure in request.measures)
+        table = self._cache.find(frame)
+        if table is not None:
+            if table.holds(asked, firsts=firsts):
+                return table
+            asked, firsts = asked | set(table.columns), firsts or table.firsts
         scope = shape_of(request.source, schema).columns
-        held = [n for n in scope if n in asked or (n in apart and scope[n].type != "text")]
-        columns, heads = {name: f"c{i}" for i, name in enumerate(held)}, heads or alone(limits or Limits())
-        found = survivors(self._session, request, keys, columns, apart, schema, stored, secret, heads=heads)
-        return self._shelf.put(frame, found, columns, heads=heads)
+        held = [n for n in scope if n in asked or (n in ties and scope[n].type != "text")]
+        columns, firsts = {name: f"c{i}" for i, name in enumerate(held)}, firsts or single_row(limits or Limits())
+        found = retained_rows(self._session, request, keys, columns, ties, schema, stored, secret, firsts=firsts)
+        return self._cache.put(frame, found, columns, firsts=firsts)

@@ -80,13 +80,13 @@ class Key:
         return shifted if self.null is None else choose((is_null(column(name)), number(self.null)), otherwise=shifted)
 
     def table(self) -> pyarrow.Table:
-        """The domain as a table: `match` the value, `code` its place, `told` the value as it is told."""
+        """The domain as a table: `match` the value, `code` its place, `released` the value as it is released."""
         assert self.domain is not None
         assert self.values is not None
         columns = {
             "match": pyarrow.array(_plain(self.values), self.stored),
             "code": pyarrow.array(np.arange(self.size)),
-            "told": pyarrow.array(_plain(self.domain), ARROW[self.type]),
+            "released": pyarrow.array(_plain(self.domain), ARROW[self.type]),
         }
         return pyarrow.table(columns)
 

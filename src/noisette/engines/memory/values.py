@@ -1,4 +1,4 @@
-"""What stored values and expressions mean, in plain Python: the specification that `memory` computes with.
+"""What stored values and expressions mean.
 
 A clean integer is an int, a real a float, NULL is None; dates and timestamps are Python's. Reals are IEEE doubles, so
 that every engine gets the same bits. `sql.stored` and `sql.expressions` write the same meaning as SQL.
@@ -19,10 +19,10 @@ from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of, kind_of_call, kind_of_leaf
 from noisette.query.rules import case_parts
 
-__all__ = ["Row", "clamped", "clean", "scaled", "steps_of", "value_of"]
+__all__ = ["clamped", "clean", "scaled", "steps_of", "value_of"]
 
-Row: TypeAlias = Mapping[str, Any]
-Each: TypeAlias = Callable[[Row], Any]
+Each: TypeAlias = Callable[[Mapping[str, Any]], Any]
+"""The value of one row."""
 
 _MOST = 2**63 - 1
 _DAY = 86_400_000_000  # microseconds
@@ -125,7 +125,7 @@ def steps_of(expression: Expression, grid: Fraction, low: int, high: int, scope:
     if kind.type == "integer" and grid == 1:
         return lambda row: None if (x := value(row)) is None else clamped(x, low, high, x)
 
-    def steps(row: Row) -> int | None:
+    def steps(row: Mapping[str, Any]) -> int | None:
         x = value(row)
         if x is None:
             return None

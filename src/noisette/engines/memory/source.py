@@ -1,48 +1,42 @@
-"""A source in plain Python, one row at a time: what every engine must answer, bit for bit.
+"""A source in plain Python: what every engine must answer, bit for bit.
 
-It is slow and short; read it to learn what a plan means. `meaning` has the values of one row. A row is a dictionary of
-the columns of its relation, with "unit" if it belongs to one, and "order", by which joins retain rows.
-
-    place   the group of a row: for each key its place in the domain, or its value where the domain is unknown
+place   the group of a row: for each key its place in the domain, or its value where the domain is unknown
 """
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow
 
-from noisette.engines.bounding import kept
+from noisette.engines.bounding import retained
 from noisette.engines.contract import Source
-from noisette.engines.meaning import clamped, clean, scaled, steps_of, value_of
+from noisette.engines.memory.rows import Hash, Row, Rows
+from noisette.engines.memory.values import clamped, steps_of, value_of
 from noisette.engines.text import valid_table
 from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, tie_breakers, words_of
-from noisette.engines.types import FLOATS, INTEGERS, base_type
+from noisette.engines.types import INTEGERS, base_type
 from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
-from noisette.query.intervals import most_steps, step_bounds, sum_grid
+from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Exact, Measure, Request
-from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Aggregate, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.operations import kind_of
+from noisette.query.plan import Relation, Scan
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, columns_read, expressions_in, retention, shape_of, tables_of
+from noisette.query.stability import ROW, UNIT, columns_read, shape_of, tables_of
 from noisette.query.types import ARROW
 
 __all__ = ["Memory"]
 
-_ORDER = "order"
 _CUT = 2**62  # where sums are cut
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
-_Row: TypeAlias = dict[str, Any]
 _Place: TypeAlias = tuple[Any, ...]
-_Hash: TypeAlias = Callable[..., int]
 
 
 def _hash(*values: Any) -> int:
@@ -57,7 +51,7 @@ class Memory(Source):
     {'age': 'BIGINT'}
     """
 
-    def __init__(self, tables: Mapping[str, pyarrow.Table], *, hash_of: _Hash = _hash) -> None:
+    def __init__(self, tables: Mapping[str, pyarrow.Table], *, hash_of: Hash = _hash) -> None:
         self._tables = {name: valid_table(pyarrow.table(table), name) for name, table in tables.items()}
         self._hash = hash_of
 
@@ -88,7 +82,7 @@ class Memory(Source):
         ties = () if request.limits is None else tie_breakers(request, asked, schema)
         used = {*asked, *ties, *(name for key in request.keys for name in columns_of(key))}
         keys = [_key(e, domain, scope) for e, domain in zip(request.keys, request.domains, strict=True)]
-        groups: dict[_Place, list[_Row]] = defaultdict(list)
+        groups: dict[_Place, list[Row]] = defaultdict(list)
         for row in self._plan(schema, secret, request.source, used).rows():
             place = tuple(key(row) for key in keys)
             if _OUTSIDE not in place:
@@ -104,7 +98,7 @@ class Memory(Source):
             measures.append(np.array(numbers, np.int64).reshape(size))
         return Exact(None if known else _released(order, request, scope), tuple(measures))
 
-    def measured(self, m: Measure, rows: Sequence[_Row], scope: Mapping[str, Kind], request: Request) -> Any:
+    def measured(self, m: Measure, rows: Sequence[Row], scope: Mapping[str, Kind], request: Request) -> Any:
         """A measure of the rows of one group."""
         if m.of is None:
             return len({row[UNIT] for row in rows}) if m.what == "units" and request.limits else len(rows)
@@ -120,14 +114,14 @@ class Memory(Source):
                 return len(set(values)) if m.what == "distinct" else len(values)
 
     def bounded(
-        self, groups: Mapping[_Place, list[_Row]], request: Request, ties: Sequence[str], schema: Schema, secret: bytes
-    ) -> dict[_Place, list[_Row]]:
+        self, groups: Mapping[_Place, list[Row]], request: Request, ties: Sequence[str], schema: Schema, secret: bytes
+    ) -> dict[_Place, list[Row]]:
         """Contribution bounding: the rows retained of each unit, by its own rows alone (`bounding`)."""
         scope, limits = shape_of(request.source, schema).columns, request.limits
         assert limits is not None
         owner = next(table for table in tables_of(request.source, schema) if not table.public)
         plain = base_type(self.stored(owner.name)[owner.unit or ""]) in INTEGERS
-        owned: dict[Any, list[tuple[_Place, _Row]]] = defaultdict(list)
+        owned: dict[Any, list[tuple[_Place, Row]]] = defaultdict(list)
         for place, row in ((place, row) for place, rows in groups.items() for row in rows):
             owned[row[UNIT]].append((place, row))
         left = defaultdict(list)
@@ -136,7 +130,7 @@ class Memory(Source):
             tags = np.array([self._tag(place, request) for place, _ in own], np.int64) if request.keys else None
             columns = tuple(self._words([row[name] for _, row in own], scope[name]) for name in ties)
             words = TieBreak(columns, mix_of(secret)) if ties else None
-            mask = kept(whose, group=tags, rows=words, key=choice_key(secret), limits=limits)
+            mask = retained(whose, group=tags, rows=words, key=choice_key(secret), limits=limits)
             for (place, row), there in zip(own, mask, strict=True):
                 if there:
                     left[place].append(row)
@@ -169,15 +163,14 @@ class Memory(Source):
             made[UNIT] = pyarrow.array([numbers[row[UNIT]] for row in rows], pyarrow.int64())
         return pyarrow.table(made)
 
-    def _plan(self, schema: Schema, secret: bytes, relation: Relation, used: Collection[str]) -> "_Plan":
-        names = used or shape_of(relation, schema).columns
+    def _plan(self, schema: Schema, secret: bytes, relation: Relation, used: Collection[str]) -> Rows:
         read: dict[str, list[str]] = defaultdict(list)
-        for table, name in columns_read(relation, schema, names):
+        for table, name in columns_read(relation, schema, used):
             read[table].append(name)
         tables = {table.name: self._read(table.name) for table in tables_of(relation, schema)}
-        return _Plan(relation, names, schema, tables, self._hash, join_seed(secret), read)
+        return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read)
 
-    def _read(self, name: str) -> list[_Row]:
+    def _read(self, name: str) -> list[Row]:
         """Rows as they are stored; dates as days, timestamps as microseconds."""
         table = self._tables[name]
         columns = {field.name: _values(table.column(field.name)) for field in table.schema}
@@ -215,7 +208,7 @@ def _signed(word: int) -> int:
 _OUTSIDE = object()
 
 
-def _key(e: Expression, domain: tuple[Value, ...] | None, scope: Mapping[str, Kind]) -> Callable[[_Row], Any]:
+def _key(e: Expression, domain: tuple[Value, ...] | None, scope: Mapping[str, Kind]) -> Callable[[Row], Any]:
     """The place of a row's key in its domain, or the key itself where the domain is unknown."""
     kind, value = kind_of(e, scope), value_of(e, scope)
     if domain is None:
@@ -235,143 +228,3 @@ def _released(order: Sequence[_Place], request: Request, scope: Mapping[str, Kin
         plain = [float(v) if isinstance(v, Fraction) else v for v in found]
         columns[f"key{i}"] = pyarrow.array(plain, ARROW[kind.type])
     return pyarrow.table(columns)
-
-
-# Rows of a relation
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A relation with what its rows depend on; `read` are the columns of each table that the question reads."""
-
-    relation: Relation
-    needed: Collection[str]
-    schema: Schema
-    tables: Mapping[str, list[_Row]]
-    hash_of: _Hash
-    seed: int
-    read: Mapping[str, Sequence[str]]
-
-    def rows(self) -> Iterator[_Row]:
-        """The rows with their columns, unit and order."""
-        match self.relation:
-            case Scan():
-                return self._scan(self.relation)
-            case Where(source, condition):
-                inner, scope = self._below(source, (condition,), self.needed)
-                holds = value_of(condition, scope)
-                return (row for row in inner if holds(row))
-            case Select(source, columns):
-                inner, scope = self._below(source, [e for name, e in columns if name in self.needed], ())
-                made = {name: value_of(e, scope) for name, e in columns if name in self.needed}
-                return ({n: of(row) for n, of in made.items()} | _carried(row) for row in inner)
-            case Join():
-                return iter(self._join(self.relation))
-            case PerUnit():
-                return self._per_unit(self.relation)
-            case _:
-                assert_never(self.relation)
-
-    def _below(
-        self, source: Relation, used: Iterable[Expression], names: Iterable[str]
-    ) -> tuple[Iterator[_Row], Mapping[str, Kind]]:
-        needed = {*names, *(name for e in used for name in columns_of(e))}
-        return replace(self, relation=source, needed=needed).rows(), shape_of(source, self.schema).columns
-
-    def _order(self, parts: Sequence[Any]) -> _Place:
-        return (self.hash_of(self.seed, *parts), *parts)
-
-    def _scan(self, scan: Scan) -> Iterator[_Row]:
-        """Clean values; a row whose unit is NULL or NaN belongs to nobody and is left out."""
-        table = self.schema[scan.table]
-        for stored in self.tables[scan.table]:
-            row = {c.name: clean(stored[c.name][0], c.kind, stored[c.name][1]) for c in table.columns}
-            made = {f"{scan.alias}.{name}": value for name, value in row.items()}
-            if not table.public and table.unit is not None:
-                unit, stored_as = stored[table.unit]
-                if unit is None or unit != unit:
-                    continue
-                made[UNIT] = unit + 0.0 if base_type(stored_as) in FLOATS else unit
-                made[_ORDER] = self._order([row[name] for name in self.read.get(table.name, ())])
-            yield made
-
-    def _join(self, join: Join) -> list[_Row]:
-        """Pairs of rows; two private sides must have the same unit."""
-        shapes = [shape_of(side, self.schema) for side in (join.left, join.right)]
-        limits = retention(join, self.schema)
-        used = {*self.needed, *(name for pair in join.on for name in pair)}
-        left, right = (
-            _retained(replace(self, relation=side, needed=used).rows(), limit)
-            for side, limit in ((join.left, limits.left), (join.right, limits.right))
-        )
-        private = not shapes[0].public and not shapes[1].public
-        nobody: _Row = dict.fromkeys((*shapes[1].columns, UNIT, _ORDER))
-        found = []
-        for a in left:
-            partners = [
-                b for b in right
-                if all(a[x] is not None and a[x] == b[y] for x, y in join.on) and (not private or a[UNIT] == b[UNIT])
-            ]  # fmt: skip
-            for b in partners or ([nobody] if join.how == "left" else []):
-                made = {name: value for row in (a, b) for name, value in row.items() if name not in (UNIT, _ORDER)}
-                parts = [
-                    part
-                    for row, shape in zip((a, b), shapes, strict=True)
-                    for part in ([row[n] for n in shape.columns if n in used] if shape.public else [row.get(_ORDER)])
-                ]
-                owner = _carried(b if shapes[0].public else a)
-                if owner and limits.multiplies:
-                    owner[_ORDER] = self._order(parts)
-                found.append(made | owner)
-        return _retained(found, limits.result)
-
-    def _per_unit(self, relation: PerUnit) -> Iterator[_Row]:
-        inner, scope = self._below(relation.source, expressions_in(relation), ())
-        keys = {name: value_of(e, scope) for name, e in relation.keys}
-        groups = defaultdict(list)
-        for row in inner:
-            groups[row[UNIT], *(of(row) for of in keys.values())].append(row)
-        for (unit, *values), rows in groups.items():
-            made = dict(zip(keys, values, strict=True))
-            made |= {name: _of_one_unit(a, rows, scope) for name, a in relation.aggregates}
-            yield made | {UNIT: unit, _ORDER: self._order(values)}
-
-
-def _carried(row: _Row) -> _Row:
-    return {name: row[name] for name in (UNIT, _ORDER) if name in row}
-
-
-def _retained(rows: Iterable[_Row], limit: int | None) -> list[_Row]:
-    """The first rows of each unit in the order."""
-    if limit is None:
-        return list(rows)
-    counts: Counter[Any] = Counter()
-    found = []
-    for row in sorted(rows, key=lambda row: row[_ORDER][0]):
-        counts[row[UNIT]] += 1
-        if counts[row[UNIT]] <= limit:
-            found.append(row)
-    return found
-
-
-def _of_one_unit(aggregate: Aggregate, rows: Sequence[_Row], scope: Mapping[str, Kind]) -> Any:
-    """An aggregate of one unit's rows; sums are of whole steps."""
-    if aggregate.of is None:
-        return len(rows)
-    kind, of = kind_of(aggregate.of, scope), value_of(aggregate.of, scope)
-    values = [x for row in rows if (x := of(row)) is not None]
-    if aggregate.function == "count":
-        return len(values)
-    if not values or aggregate.function == "quantile":
-        return (max if aggregate.at else min)(values, default=None)
-    grid = sum_grid(kind)
-    steps = steps_of(aggregate.of, grid, *step_bounds(kind, grid), scope)
-    total = sum(x for row in rows if (x := steps(row)) is not None)
-    if aggregate.function == "mean":
-        mean, known = (
-            scaled(float(total) / float(len(values)), grid),
-            declared(replace(kind, type="real", grid=None, keys=None)),
-        )
-        return clamped(mean, float(known.low or 0), float(known.high or 0), mean)
-    within = clamped(total, -most_steps(kind, grid), most_steps(kind, grid), total)
-    return within if kind.type == "integer" else scaled(float(within), grid)
