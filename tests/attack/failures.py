@@ -100,7 +100,7 @@ class Broken:
         self.left -= 1
         if self.left >= 0:
             raise NoisetteError("The engine could not compute this.")
-        return self.source.compute(*asked)
+        return self.source.aggregate(*asked)
 
 
 def failed(place: Path, opens: Callable[..., Any] = open_ledger, *, anew: bool = True) -> Counter[str]:

@@ -81,7 +81,7 @@ class Spy:
 
     def compute(self, request: Request, schema: Any, secret: bytes) -> Exact:
         """Measure and remember."""
-        self.measured[request] = self.source.compute(request, schema, secret)
+        self.measured[request] = self.source.aggregate(request, schema, secret)
         return self.measured[request]
 
     def rows(self, *asked: Any) -> Any:

@@ -42,7 +42,7 @@ class Twin:
         marked = next((text for text in found if text and CANARY in text), None)
         if marked is not None:
             self.marked(marked)
-        return self.source.compute(request, schema, secret)  # type: ignore[no-any-return]
+        return self.source.aggregate(request, schema, secret)  # type: ignore[no-any-return]
 
     def marked(self, text: str) -> None:
         """What is done where the marker is."""
@@ -53,7 +53,7 @@ class Twice(Twin):
 
     def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """Twice of all."""
-        exact = self.source.compute(request, schema, secret)
+        exact = self.source.aggregate(request, schema, secret)
         return replace(exact, measures=tuple(2 * measure for measure in exact.measures))
 
 
@@ -63,9 +63,9 @@ class Unbounded(Twin):
     def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """The rows of a unit that has many."""
         if request.limits is None:
-            return self.source.compute(request, schema, secret)  # type: ignore[no-any-return]
+            return self.source.aggregate(request, schema, secret)  # type: ignore[no-any-return]
         loose = replace(request.limits, rows=10**6, groups=10**6, rows_per_group=10**6)
-        return self.source.compute(replace(request, limits=loose), schema, secret)  # type: ignore[no-any-return]
+        return self.source.aggregate(replace(request, limits=loose), schema, secret)  # type: ignore[no-any-return]
 
 
 class Scattering(Twin):
@@ -74,7 +74,7 @@ class Scattering(Twin):
     def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """More than is there."""
         found = self.source.rows(Scan("v", "v"), {"v.g": "g"}, schema, secret).column("g").to_pylist()
-        exact = self.source.compute(request, schema, secret)
+        exact = self.source.aggregate(request, schema, secret)
         return replace(exact, measures=tuple(measure - found.count(CANARY) for measure in exact.measures))
 
 

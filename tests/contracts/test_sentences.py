@@ -24,7 +24,7 @@ from noisette import mechanisms
 from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
-from noisette.query.prepare import aggregates_of
+from noisette.query.plan import aggregates_of
 from noisette.questions.contract import QueryOffer
 
 SECRET = bytes(16)
@@ -118,7 +118,7 @@ def exact(offer, rows, schema, **changes):
     """All that the engine computes of these rows for an offer: by key, if the keys are not declared."""
     found = []
     for request in requests(offer):
-        made = source(tuple(rows)).compute(replace(request, **changes), schema, SECRET)
+        made = source(tuple(rows)).aggregate(replace(request, **changes), schema, SECRET)
         arrays = [np.asarray(m).tolist() for m in made.measures]
         groups = [None] * len(arrays[0]) if made.keys is None else map(str, made.keys.to_pylist())
         found.append(sorted(zip(groups, *arrays, strict=True), key=repr))
@@ -164,7 +164,7 @@ def _counts(offer, rows, schema, **changes):
     """Rows that are used of each group, whatever is measured."""
     request = requests(offer)[0]
     plain = replace(request, measures=(Measure("rows"),), **changes)
-    return source(tuple(rows)).compute(plain, schema, SECRET).measures[0].tolist()
+    return source(tuple(rows)).aggregate(plain, schema, SECRET).measures[0].tolist()
 
 
 def read_clamps(sentence, offer, schema):
@@ -337,7 +337,7 @@ def _extremes():
 def _moved(offer, rows, measure, schema):
     """By how much these rows of one patient change a measure, in one group and in all, in natural units."""
     request = replace(requests(offer)[0], measures=(measure,))
-    change = np.abs(source(tuple(rows)).compute(request, schema, SECRET).measures[0])
+    change = np.abs(source(tuple(rows)).aggregate(request, schema, SECRET).measures[0])
     change = change.sum(axis=1) if change.ndim > 1 else change
     unit = float(measure.grid) if measure.what == "sum" else 1
     return unit * int(change.max()), unit * int(change.sum())

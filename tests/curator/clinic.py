@@ -78,7 +78,7 @@ class Watched:
         self.computed += 1
         if self.fails:
             raise nz.errors.NoisetteError("The engine could not compute this.")
-        return self.source.compute(*arguments)
+        return self.source.aggregate(*arguments)
 
 
 def watch(curator, **options):

@@ -43,7 +43,7 @@ def offer(data, spend=ONE, neighbours=ADD_REMOVE, **terms):
 
 def counted(data, **terms):
     made = offer(data, **terms)
-    return made.limits, data._source.compute(made.prepared.request, data.schema, bytes(16)).measures[0].tolist()
+    return made.limits, data._source.aggregate(made.prepared.request, data.schema, bytes(16)).measures[0].tolist()
 
 
 # Counting

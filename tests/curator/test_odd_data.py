@@ -6,7 +6,7 @@ import pytest
 from pyarrow import parquet
 
 import noisette as nz
-from noisette.engines.duckdb import csv
+from noisette.engines import csv
 from noisette.errors import InputError
 
 CANARY = "canary-7f3a"
@@ -60,7 +60,7 @@ def test_text_that_is_not_valid_answers_like_any_other(tmp_path):
 
 def test_no_row_of_a_csv_file_is_read_before_the_charge(tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr(csv, "_blocks", lambda path, inner=csv._blocks: read.append(path) or inner(path))
+    monkeypatch.setattr(csv, "blocks", lambda path, inner=csv.blocks: read.append(path) or inner(path))
     path = tmp_path / "visits.csv"
     path.write_text(f'age,ward\n40,a\n50,"{CANARY}\n60,a\n')
     types = {"age": {"type": "integer", "bounds": [0, 99]}, "ward": {"type": "text"}}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value
 
-from noisette.engines.bounding import choice, dense, kept
+from noisette.engines.bounding import choice, dense, retained
 from noisette.engines.bounding import keys as packed
 from noisette.engines.bounding.words import found
 from noisette.errors import InputError
@@ -85,7 +85,7 @@ def columns(table):
 
 def surviving(table, key, bounds):
     unit, group, row = columns(table)
-    mask = kept(unit, group=group, rows=row, key=key, limits=bounds)
+    mask = retained(unit, group=group, rows=row, key=key, limits=bounds)
     return Counter(entry for entry, alive in zip(table, mask, strict=True) if alive)
 
 
@@ -142,7 +142,7 @@ def test_other_units_do_not_matter(table, more, bounds):
 @given(tables, all_bounds)
 def test_without_groups_both_bounds_on_rows_apply(table, bounds):
     unit, _, row = columns(table)
-    mask = kept(unit, rows=row, key=KEY, limits=bounds)
+    mask = retained(unit, rows=row, key=KEY, limits=bounds)
     left = Counter((u, 0, r) for (u, _, r), alive in zip(table, mask, strict=True) if alive)
     assert left == reference([(u, 0, r) for u, _, r in table], KEY, replace(bounds, groups=None))
 
@@ -152,7 +152,7 @@ def test_each_row_has_the_same_chance_however_many_are_alike(group):
     """A unit with 9 rows of one sort and one of another keeps the other one once in ten times."""
     unit, row = np.repeat(np.arange(10_000), 10), np.tile(np.array([1] * 9 + [2], np.uint64), 10_000)
     for limits in (Limits(rows=1), Limits(rows_per_group=1)):
-        mask = kept(unit, group=group, rows=row, key=KEY, limits=limits)
+        mask = retained(unit, group=group, rows=row, key=KEY, limits=limits)
         assert mask.sum() == 10_000
         assert p_value(np.bincount(row[mask].astype(int))[1:], np.array([0.9, 0.1])) > ALPHA
 
@@ -160,9 +160,9 @@ def test_each_row_has_the_same_chance_however_many_are_alike(group):
 def test_rows_without_content_are_counted_alike():
     unit, group = np.repeat(np.arange(50), 20), np.tile(np.arange(5), 200)
     limits = Limits(groups=3, rows_per_group=2, rows=5)
-    mask = kept(unit, group=group, rows=None, key=KEY, limits=limits)
+    mask = retained(unit, group=group, rows=None, key=KEY, limits=limits)
     order = np.random.default_rng(0).permutation(len(unit))
-    again = kept(unit[order], group=group[order], rows=None, key=KEY, limits=limits)
+    again = retained(unit[order], group=group[order], rows=None, key=KEY, limits=limits)
     left = Counter(zip(unit[mask], group[mask], strict=True))
     assert left == Counter(zip(unit[order][again], group[order][again], strict=True))
     assert mask.sum() == 250
@@ -228,9 +228,9 @@ UNITS, GROUPS = 4000, 5
 
 
 def choices(key, bounds):
-    """Survivors of units with 5 groups, one row each: the set of groups that each unit keeps."""
+    """Retained rows of units with 5 groups, one row each: the set of groups that each unit retains."""
     unit, group = np.repeat(np.arange(UNITS), GROUPS), np.tile(np.arange(GROUPS), UNITS)
-    mask = kept(unit, group=group, rows=np.zeros(len(unit), np.uint64), key=key, limits=bounds)
+    mask = retained(unit, group=group, rows=np.zeros(len(unit), np.uint64), key=key, limits=bounds)
     return [tuple(np.flatnonzero(row)) for row in mask.reshape(UNITS, GROUPS)]
 
 
@@ -281,14 +281,14 @@ N = 200_000
 @pytest.mark.parametrize("identical", [False, True])
 def test_one_unit_has_all_rows_or_one_row_each(unit, bounds, count, identical):
     rows = np.arange(N, dtype=np.uint64) * np.uint64(not identical)
-    assert kept(unit, group=np.arange(N) % 1000, rows=rows, key=KEY, limits=bounds).sum() == count
+    assert retained(unit, group=np.arange(N) % 1000, rows=rows, key=KEY, limits=bounds).sum() == count
 
 
 @pytest.mark.parametrize("group", [None, np.empty(0, np.int64)])
 def test_no_rows(group):
     empty = np.empty(0, np.int64)
     bounds = Limits(groups=1, rows_per_group=1, rows=1)
-    assert kept(empty, group=group, rows=empty.view(np.uint64), key=KEY, limits=bounds).shape == (0,)
+    assert retained(empty, group=group, rows=empty.view(np.uint64), key=KEY, limits=bounds).shape == (0,)
 
 
 def test_read_only_and_strided_columns():
@@ -296,8 +296,8 @@ def test_read_only_and_strided_columns():
     wide = np.stack([unit, group], axis=1)
     wide.flags.writeable = False
     bounds = Limits(groups=2, rows_per_group=2)
-    strided = kept(wide[:, 0], group=wide[:, 1], rows=row, key=KEY, limits=bounds)
-    assert np.array_equal(strided, kept(unit, group=group, rows=row, key=KEY, limits=bounds))
+    strided = retained(wide[:, 0], group=wide[:, 1], rows=row, key=KEY, limits=bounds)
+    assert np.array_equal(strided, retained(unit, group=group, rows=row, key=KEY, limits=bounds))
 
 
 # Helpers
@@ -324,8 +324,8 @@ def test_last_bits_that_all_codes_share_do_not_count(values, bits):
 def test_groups_may_be_narrow(dtype):
     unit, group, row = columns(crowd(3))
     limits = Limits(groups=2, rows_per_group=2, rows=3)
-    wide = kept(unit, group=group - 6, rows=row, key=KEY, limits=limits)
-    assert np.array_equal(wide, kept(unit, group=(group - 6).astype(dtype), rows=row, key=KEY, limits=limits))
+    wide = retained(unit, group=group - 6, rows=row, key=KEY, limits=limits)
+    assert np.array_equal(wide, retained(unit, group=(group - 6).astype(dtype), rows=row, key=KEY, limits=limits))
 
 
 words = st.integers(0, 9) | st.integers(0, 2**64 - 1)
@@ -361,4 +361,4 @@ def test_a_bound_is_a_whole_number(name, value):
 def test_input_that_does_not_fit(change):
     given = {"unit": np.zeros(3, np.int64), "rows": np.zeros(3, np.uint64), "key": KEY, "limits": Limits(rows=1)}
     with pytest.raises(InputError):
-        kept(**(given | change))
+        retained(**(given | change))

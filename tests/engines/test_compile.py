@@ -7,7 +7,8 @@ import pyarrow
 import pytest
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import relation_sql, text_of
+from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.sql.relation import relation_sql
 from noisette.errors import InputError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind

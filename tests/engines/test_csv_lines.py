@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from noisette.engines.duckdb import csv
-from noisette.engines.duckdb.csv import csv_of, fields
+from noisette.engines import csv
+from noisette.engines.csv import fields
+from noisette.engines.duckdb.csv import Csv, csv_of
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError, NoisetteError
 from noisette.query.kind import Kind
@@ -166,7 +167,7 @@ def test_other_encodings_are_refused(tmp_path):
 
 def counts(source):
     ward = Request(Scan("t", "t"), (), (), (Measure("rows"),), None)
-    return source.compute(ward, {"t": TABLE}, bytes(16)).measures[0].tolist()
+    return source.aggregate(ward, {"t": TABLE}, bytes(16)).measures[0].tolist()
 
 
 def test_one_quote_swallows_no_other_row(tmp_path):
@@ -177,7 +178,7 @@ def test_one_quote_swallows_no_other_row(tmp_path):
 
 def test_rows_are_read_by_the_first_question_and_once(tmp_path, monkeypatch):
     blocks = []
-    monkeypatch.setattr(csv, "_blocks", lambda path, inner=csv._blocks: blocks.append(path) or inner(path))
+    monkeypatch.setattr(csv, "blocks", lambda path, inner=csv.blocks: blocks.append(path) or inner(path))
     path = tmp_path / "t.csv"
     path.write_bytes(file_of(LINES))
     source = DuckDB({"t": path}, {"t": TABLE})
@@ -207,5 +208,5 @@ def test_a_reader_that_lets_quotes_span_lines_is_convicted(tmp_path, monkeypatch
             f"FROM read_csv({list(self.files)}, columns = {columns}, ignore_errors = true, {options})"
         ).to_arrow_table()
 
-    monkeypatch.setattr(csv.Csv, "read", engine)
+    monkeypatch.setattr(Csv, "read", engine)
     assert not unchanged(tmp_path / "t.csv", b'7,"a', 20)

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from noisette.engines.duckdb import fetch as gathering
-from noisette.engines.duckdb import retained as survivors
+from noisette.engines.duckdb import fetch as fetching
+from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.duckdb.syntax import number
+from noisette.engines.sql.syntax import number
 from noisette.errors import InputError, NoisetteError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
@@ -142,7 +142,7 @@ def source_of(rows, **options):
 
 def answer(source, schema_table, keys, domains, measures=MEASURES, limits=None, relation=None):
     request = Request(relation or Scan("t", "t"), keys, domains, measures, limits)
-    exact = source.compute(request, {"t": schema_table, "wards": WARDS}, SECRET)
+    exact = source.aggregate(request, {"t": schema_table, "wards": WARDS}, SECRET)
     found = None if exact.keys is None else list(zip(*exact.keys.to_pydict().values(), strict=True))
     assert all(m.dtype == np.int64 for m in exact.measures)
     if found is None:
@@ -216,7 +216,7 @@ def test_a_key_that_is_used_elsewhere_too_is_clean_there():
 
     def asked(relation, keys, domains, measure=MEASURES[0]):
         request = Request(relation, keys, domains, (measure,), None)
-        return [m.tolist() for m in source.compute(request, {"t": table}, SECRET).measures]
+        return [m.tolist() for m in source.aggregate(request, {"t": table}, SECRET).measures]
 
     scan, old = Scan("t", "t"), Where(Scan("t", "t"), Call("at_most", (age, Literal(9))))
     ones = [1, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1]
@@ -342,7 +342,7 @@ def test_colliding_hashes_are_told_apart(table, monkeypatch):
 
     rows = [(p, a, p_, w, b) for p, a, p_, w, b in crowd(200) if p is not None]
     limits = Limits(groups=2, rows_per_group=1)
-    monkeypatch.setattr(survivors, "hash_of", weak)
+    monkeypatch.setattr(retaining, "hash_of", weak)
     parts = []
     for who in (None, "ann", "bob", "cy", "dee"):
         data = [row for row in rows if who in (None, row[0])]
@@ -379,7 +379,7 @@ def test_kept_tables_answer_as_fresh_ones_do():
         fresh = answer(source_of(rows), PEOPLE, keys, domains, limits=limits)
         assert answer(source, PEOPLE, keys, domains, limits=limits) == fresh
         assert answer(source, PEOPLE, keys, domains, limits=limits) == fresh
-        assert len(source._shelf) <= 2
+        assert len(source._cache) <= 2
 
 
 def test_a_kept_table_grows_by_the_columns_of_new_questions():
@@ -388,13 +388,13 @@ def test_a_kept_table_grows_by_the_columns_of_new_questions():
     answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)
     full = answer(source, PEOPLE, (ward,), (("a", "b"),), many, limits)[1]
     assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[5]]
-    assert len(source._shelf) == 1
+    assert len(source._cache) == 1
 
 
 def counting(monkeypatch):
     """The calls of the choice from now on."""
-    calls, choose = [], duckdb_source.survivors
-    monkeypatch.setattr(duckdb_source, "survivors", lambda *a, **k: calls.append(1) or choose(*a, **k))
+    calls, choose = [], duckdb_source.retained_rows
+    monkeypatch.setattr(duckdb_source, "retained_rows", lambda *a, **k: calls.append(1) or choose(*a, **k))
     return calls
 
 
@@ -431,9 +431,9 @@ def test_all_questions_are_about_the_same_rows(limits):
 
 @pytest.mark.parametrize("limits", SHARED)
 def test_rows_chosen_by_what_is_asked_alone_are_noticed(limits, monkeypatch):
-    every = duckdb_source.telling
+    every = duckdb_source.tie_breakers
     monkeypatch.setattr(
-        duckdb_source, "telling", lambda r, asked, s: tuple(name for name in every(r, asked, s) if name in asked)
+        duckdb_source, "tie_breakers", lambda r, asked, s: tuple(name for name in every(r, asked, s) if name in asked)
     )
     assert not survivors_agree(limits)
 
@@ -443,11 +443,11 @@ def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch)
     rows, limits = [(f"p{row[0]}{i % 97}", *row[1:]) for i, row in enumerate(crowd(9000))], Limits(rows=5, groups=2)
     data = table_of(rows).set_column(5, "number", pyarrow.array([hash(row[0]) for row in rows]))
     grouping, answers = ((age,), (tuple(range(10)),)), []
-    for size in (gathering.BATCH, 2048):
-        monkeypatch.setattr(survivors, "BATCH", size)
+    for size in (fetching.BATCH, 2048):
+        monkeypatch.setattr(retaining, "BATCH", size)
         parts = []
-        divided = gathering._divided
-        monkeypatch.setattr(gathering, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))
+        divided = fetching._divided
+        monkeypatch.setattr(fetching, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))
         answers.append(answer(DuckDB({"t": data}), table, *grouping, limits=limits))
         assert set(parts) == ({1} if size > 9000 else {16})
     assert answers[0] == answers[1]
@@ -458,18 +458,18 @@ def test_a_table_of_all_pairs_keeps_the_same_rows(limits, monkeypatch):
     rows = [row for row in crowd(9000) if row[0] is not None]
     numbers = pyarrow.array([3 + 7 * i % 400 for i in range(len(rows))])
     source = {"t": table_of(rows).set_column(5, "number", numbers)}
-    monkeypatch.setattr(survivors, "BATCH", 2048)
-    masked, gather = [], survivors.gathered
+    monkeypatch.setattr(retaining, "BATCH", 2048)
+    masked, gather = [], retaining.fetched
 
     def watched(batches, *others):
         pairs = list(batches)
         masked.append(all(mask is not None for _, mask in pairs))
         return gather(pairs, *others)
 
-    monkeypatch.setattr(survivors, "gathered", watched)
+    monkeypatch.setattr(retaining, "fetched", watched)
     answers = []
     for most in (64, 0):
-        monkeypatch.setattr(survivors, "MOST_GROUPS", most)
+        monkeypatch.setattr(retaining, "MOST_GROUPS", most)
         answers.append(answer(DuckDB(source), NUMBERED, (age,), (tuple(range(10)),), limits=limits))
     assert answers[0] == answers[1]
     assert masked == [True, False]
@@ -502,7 +502,7 @@ def test_kept_columns_of_all_types_are_those_of_the_table():
     for limits in (None, MANY):
         table = Table("t", tuple(columns), unit=None if limits is None else "unit")
         request = Request(Scan("t", "t"), (), (), tuple(measures), limits)
-        found.append([m.tolist() for m in source.compute(request, {"t": table}, SECRET).measures])
+        found.append([m.tolist() for m in source.aggregate(request, {"t": table}, SECRET).measures])
     assert found[0] == found[1]
 
 
@@ -527,7 +527,7 @@ def test_sums_are_cut_not_wrapped():
     table = Table("t", (Column("age", wide),))
     source = DuckDB({"t": pyarrow.table({"age": [2**63 - 1] * 2000})})
     measure = Measure("sum", age, Fraction(1), -(2**52), 2**52)
-    found = source.compute(Request(Scan("t", "t"), (), (), (measure,), None), {"t": table}, SECRET)
+    found = source.aggregate(Request(Scan("t", "t"), (), (), (measure,), None), {"t": table}, SECRET)
     assert found.measures[0].tolist() == [2**62]
 
 
@@ -583,11 +583,11 @@ def test_engine_errors_say_nothing(tmp_path):
     source = DuckDB({"t": str(path)})
     table = Table("t", (Column("ward", WARD), Column("age", AGE)))
     request = Request(Scan("t", "t"), (ward,), (None,), (Measure("rows"),), None)
-    assert source.compute(request, {"t": table}, SECRET).measures[0].tolist() == [5000]
+    assert source.aggregate(request, {"t": table}, SECRET).measures[0].tolist() == [5000]
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 3] + b"\0" * 50)
     with pytest.raises(NoisetteError) as caught:
-        source.compute(request, {"t": table}, SECRET)
+        source.aggregate(request, {"t": table}, SECRET)
     assert_silent(caught.value)
 
 
@@ -646,7 +646,7 @@ def test_csv_cells_of_another_type_are_null(tmp_path):
     source = DuckDB({"t": path}, {"t": table})
     assert source.stored("t") == {"age": "BIGINT", "ward": "VARCHAR"}
     request = Request(Scan("t", "t"), (ward,), (("a",),), (Measure("sum", age, Fraction(1), 0, 9),), None)
-    assert source.compute(request, {"t": table}, SECRET).measures[0].tolist() == [150_000]
+    assert source.aggregate(request, {"t": table}, SECRET).measures[0].tolist() == [150_000]
 
 
 def test_what_cannot_be_opened_is_told_without_data(tmp_path):
@@ -691,5 +691,5 @@ def test_steps_at_once_are_those_of_cleaned_values(bounds, nullable):
     ways = []
     for text in ("SELECT SUM(x) AS s FROM t", "SELECT SUM(COALESCE(x, NULL)) AS s FROM t WHERE x IS NULL OR x = x"):
         request = prepare(parse(text, schema), schema).request
-        ways.append(int(source.compute(request, schema, bytes(16)).measures[0][0]))
+        ways.append(int(source.aggregate(request, schema, bytes(16)).measures[0][0]))
     assert ways[0] == ways[1]

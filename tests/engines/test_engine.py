@@ -19,8 +19,8 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from noisette.engines.duckdb import expressions as engine
-from noisette.engines.duckdb.expressions import WRITERS, normalised, to_engine, to_steps
+from noisette.engines.sql import expressions as engine
+from noisette.engines.sql.expressions import WRITERS, normalised, to_engine, to_steps
 from noisette.errors import InputError
 from noisette.query import intervals
 from noisette.query.expression import Call, Literal, Name, Operation

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from noisette.engines.duckdb import compile as compiling
 from noisette.engines.duckdb import database
-from noisette.engines.duckdb import retained as survivors
+from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.duckdb.syntax import column, number
+from noisette.engines.sql import relation as compiling
+from noisette.engines.sql.syntax import column, number
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
@@ -122,7 +122,7 @@ def joined(tables, one, other, **claims):
 
 def counted(source, schema, text):
     prepared = prepare(parse(text, schema), schema)
-    found = source.compute(prepared.request, schema, SECRET)
+    found = source.aggregate(prepared.request, schema, SECRET)
     (measure,) = prepared.request.measures
     return np.asarray(found.measures[0]), sensitivity(measure, prepared.part, Neighbours.ADD_REMOVE)
 
@@ -211,7 +211,7 @@ def weak(*values):
 @pytest.mark.parametrize("stored", TYPES)
 def test_a_unit_is_the_same_unit_everywhere(file, stored, monkeypatch):
     """Bounding, counts, joins and the numbering of units agree with the values as stored, even where hashes collide."""
-    monkeypatch.setattr(survivors, "hash_of", weak)
+    monkeypatch.setattr(retaining, "hash_of", weak)
     values = {0.0 if v == 0 and stored in ("FLOAT", "DOUBLE") else v for v in TYPES[stored]}
     units = len({str(v) for v in values} - {"None", "nan"})
     i = list(TYPES).index(stored)

@@ -15,7 +15,7 @@ from pyarrow import parquet
 from noisette.engines.duckdb import opening
 from noisette.engines.duckdb import parquet as reading
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.duckdb.syntax import column
+from noisette.engines.sql.syntax import column
 from noisette.errors import InputError, NoisetteError
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
@@ -53,7 +53,7 @@ def schema_of(**kinds):
 
 def asked(source, schema, text):
     prepared = prepare(parse(text, schema), schema)
-    return source.compute(prepared.request, schema, SECRET), prepared
+    return source.aggregate(prepared.request, schema, SECRET), prepared
 
 
 def counted(source, schema, text):

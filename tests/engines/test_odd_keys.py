@@ -14,11 +14,11 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.engines.duckdb import aggregate as tally
-from noisette.engines.duckdb import group_by as grouping
 from noisette.engines.duckdb import source as duckdb_source
-from noisette.engines.duckdb.keys import Key
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.sql import aggregate as aggregating
+from noisette.engines.sql import group_by as grouping
+from noisette.engines.sql.keys import Key
 from noisette.errors import NoisetteError
 from noisette.query.expression import Name
 from noisette.query.kind import Kind
@@ -90,7 +90,7 @@ def asked(source, keys, table, domains):
     limits = None if table.unit is None else NOBODY
     wanted = tuple(domains[key] for key in keys)
     request = Request(Scan("t", "t"), tuple(Name(f"t.{key}") for key in keys), wanted, MEASURES, limits)
-    exact = source.compute(request, {"t": table}, SECRET)
+    exact = source.aggregate(request, {"t": table}, SECRET)
     groups = (
         list(itertools.product(*wanted))
         if exact.keys is None
@@ -163,10 +163,10 @@ def test_no_age_of_bob_decides_whether_the_question_fails(age):
 def test_codes_that_cannot_be_still_stand_for_something():
     key = Key(None, "integer", pyarrow.int64(), (5, 6, None), (5, 6, None))
     codes = pyarrow.table({"g0": pyarrow.array([-3, 0, 2, 3, 2**62, None], pyarrow.int64())})
-    assert grouping.told(codes, [key]).column(0).to_pylist() == [5, 5, None, None, None, 5]
+    assert grouping.released_keys(codes, [key]).column(0).to_pylist() == [5, 5, None, None, None, 5]
     at, numbers = np.array([-1, 0, 0, 3, 99]), np.array([1, 2, 4, 8, 16])
-    assert tally._scattered(at, numbers, 3).tolist() == [7, 0, 24]
-    assert tally._scattered(at[:0], numbers[:0], 0).tolist() == []
+    assert aggregating._scattered(at, numbers, 3).tolist() == [7, 0, 24]
+    assert aggregating._scattered(at[:0], numbers[:0], 0).tolist() == []
 
 
 def test_a_number_from_a_sub_query_is_held_to_its_domain(monkeypatch):
@@ -190,7 +190,7 @@ def test_a_number_from_a_sub_query_is_held_to_its_domain(monkeypatch):
 
 
 def test_a_twin_that_forgets_to_clean_fails(source, monkeypatch):
-    monkeypatch.setattr(tally, "cleaned", lambda groups, keys, others: groups)
+    monkeypatch.setattr(aggregating, "cleaned", lambda groups, keys, others: groups)
     monkeypatch.setattr(source._session, "_texts", {})  # else the same question may have been written before
     table, domains = described("i64", (0, 110), True, None)
     try:

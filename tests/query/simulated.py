@@ -99,4 +99,4 @@ def simulated(output, spend, times, level=0.95):
 
 @lru_cache(maxsize=64)
 def _exact(request):
-    return source().compute(request, SCHEMA, bytes(16))
+    return source().aggregate(request, SCHEMA, bytes(16))

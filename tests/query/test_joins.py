@@ -10,8 +10,8 @@ import pytest
 from tests.query.worlds import SECRET
 
 import noisette as nz
-from noisette.engines.duckdb import compile
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.sql import relation as compiling
 from noisette.errors import InputError
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.kind import Kind
@@ -40,7 +40,7 @@ def asked(text, schema):
 def exact(text, schema, data, secret=SECRET):
     prepared, tables = asked(text, schema)
     columns = {name: pyarrow.table(part) for name, part in data.items()}
-    found = DuckDB(columns, threads=1).compute(prepared.request, tables, secret)
+    found = DuckDB(columns, threads=1).aggregate(prepared.request, tables, secret)
     return [m.tolist() for m in found.measures]
 
 
@@ -144,7 +144,7 @@ def test_the_secret_chooses():
 
 
 def test_rows_with_one_hash_are_told_apart_by_their_columns(monkeypatch):
-    monkeypatch.setattr(compile, "hash_of", lambda *_: compile.number(0))
+    monkeypatch.setattr(compiling, "hash_of", lambda *_: compiling.number(0))
     schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id)"
     rows = list(zip(*DATA["orders"].values(), strict=True))

@@ -119,7 +119,7 @@ def test_outputs_without_noise_lie_within(output):
     offer = offered(output)
     question, design = offer.prepared[0], offer.design
     for source in SOURCES:
-        exact = source.compute(question.request, SCHEMA, bytes(16))
+        exact = source.aggregate(question.request, SCHEMA, bytes(16))
         plain = {
             m: values * (float(m.grid) if m.what == "sum" else 1)
             for m, values in zip(question.request.measures, exact.measures, strict=True)
@@ -141,5 +141,5 @@ def test_undeclared_keys_are_not_counted():
     plain = Table("t", TABLE.columns[:2], unit="u", limits=Limits(rows=3))
     query = parse("SELECT COUNT(DISTINCT g) AS r FROM t", {"t": plain})
     offer = Queries((query,)).offer({"t": plain}, Pure(1), Neighbours.ADD_REMOVE, 0.95)
-    exact = DuckDB({"t": table}, threads=1).compute(offer.prepared[0].request, {"t": plain}, bytes(16))
+    exact = DuckDB({"t": table}, threads=1).aggregate(offer.prepared[0].request, {"t": plain}, bytes(16))
     assert exact.measures[0].tolist() == [2]

@@ -43,13 +43,13 @@ def test_one_or_two_quantiles_are_drawn_by_permute_and_flip_where_an_epsilon_is_
         found = made(at, share)
         assert [one.at for one in found] == [(q,) for q in at]
         assert {type(m) for one in found for m in one.mechanisms} == {FlippedQuantile}
-        assert all("permute and flip" in one.said for one in found)
+        assert all("permute and flip" in one.description for one in found)
 
 
 def test_a_rho_has_the_exponential_mechanism():
     (one,) = made([HALF], nz.ZCDP("0.1"))
     assert {type(m) for m in one.mechanisms} == {Quantile}
-    assert "exponential" in one.said
+    assert "exponential" in one.description
 
 
 @pytest.mark.parametrize("cells", [2, 3, 5, 20, 300, 4000])

@@ -25,7 +25,7 @@ from tests.query.worlds import (
     table,
 )
 
-from noisette.engines.duckdb import compile
+from noisette.engines.sql import relation as compiling
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
@@ -232,7 +232,7 @@ def test_a_sensitivity_of_half_is_noticed(worlds):
 
 def test_a_join_that_forgets_units_is_noticed(monkeypatch):
     """Rows of different persons of a world meet: whoever leaves takes rows of others along."""
-    binary = compile.binary
+    binary = compiling.binary
 
     def forgetful(node, left, right):
         if isinstance(left, exp.Column) and left.name == UNIT:
@@ -243,7 +243,7 @@ def test_a_join_that_forgets_units_is_noticed(monkeypatch):
     worlds = persons(Limits(rows=1), most=2)
     monkeypatch.setattr("noisette.query.stability._same_units", lambda *_: None)
     assert checked(question, worlds, world="v.w") == []  # the engine joins units even where it is not told to
-    monkeypatch.setattr(compile, "binary", forgetful)
+    monkeypatch.setattr(compiling, "binary", forgetful)
     assert checked(question, worlds, world="v.w")
 
 

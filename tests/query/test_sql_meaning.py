@@ -4,7 +4,8 @@ import duckdb
 import pytest
 from tests.query.tables import SCHEMA
 
-from noisette.engines.duckdb.compile import relation_sql, text_of
+from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.sql.relation import relation_sql
 from noisette.query.canonical import canonical
 from noisette.query.sql import parse
 

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow
 import pytest
 
-from noisette.engines.bounding import kept
-from noisette.engines.duckdb import compile
-from noisette.engines.duckdb import retained as survivors
+from noisette.engines.bounding import retained
+from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.sql import relation as compiling
 from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
@@ -82,17 +82,17 @@ def world_by_world(size, more=0):
             at = np.flatnonzero(unit // PEOPLE == w)
             place = None if size is None else group[at] % size
             content = None if rows is None else rows[at]
-            mask[at] = kept(unit[at] % PEOPLE, group=place, rows=content, key=key, limits=loose)
+            mask[at] = retained(unit[at] % PEOPLE, group=place, rows=content, key=key, limits=loose)
         return mask
 
     def looser(cut):
         return lambda rows, names, limit: cut(rows, names, limit + more)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(survivors, "kept", choice)
-        patch.setattr(compile, "hash_of", lambda *_: compile.number(0))  # of a row's world, too
-        for cut in (compile._retained, compile._retained_of_few):
-            patch.setattr(compile, cut.__name__, looser(cut))
+        patch.setattr(retaining, "retained", choice)
+        patch.setattr(compiling, "hash_of", lambda *_: compiling.number(0))  # of a row's world, too
+        for cut in (compiling._retained, compiling._retained_of_few):
+            patch.setattr(compiling, cut.__name__, looser(cut))
         yield
 
 
@@ -108,11 +108,11 @@ def measured(question, worlds, *, world="w", limited=True, more=0):
     assert [m.what for m in asked.request.measures] == [m.what for m in plain.request.measures]
     request = _worlds_first(asked.request, tuple(range(len(worlds.worlds))), plain.request.limits)
     if not limited:
-        heads = tuple(m for m in request.measures if m.what != "units")
-        request = replace(request, limits=None, measures=heads)
+        firsts = tuple(m for m in request.measures if m.what != "units")
+        request = replace(request, limits=None, measures=firsts)
     size = math.prod(len(domain) for domain in plain.request.domains)
     with world_by_world(size if plain.request.keys else None, more):
-        exact = worlds.source().compute(request, schema, SECRET)
+        exact = worlds.source().aggregate(request, schema, SECRET)
     found = zip(request.measures, exact.measures, strict=True)
     return plain, {m: values.reshape(len(worlds.worlds), size, *values.shape[1:]) for m, values in found}
 
@@ -140,7 +140,7 @@ def alone(question, worlds, world):
     types = worlds.columns["v"]
     rows = [[row[i] for row in world["v"]] for i in range(len(types))]
     stored = pyarrow.table([pyarrow.array(c, t) for c, t in zip(rows, types.values(), strict=True)], names=list(types))
-    exact = DuckDB({"v": stored, **worlds.public}, threads=1).compute(prepared.request, schema, SECRET)
+    exact = DuckDB({"v": stored, **worlds.public}, threads=1).aggregate(prepared.request, schema, SECRET)
     return prepared, exact
 
 

@@ -232,7 +232,7 @@ class Once:
 
     def compute(self, request, *rest):
         if request not in self.kept:
-            self.kept[request] = self.source.compute(request, *rest)
+            self.kept[request] = self.source.aggregate(request, *rest)
         return self.kept[request]
 
 

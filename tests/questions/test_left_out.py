@@ -36,7 +36,7 @@ def offer(question, data, spend=ONE, neighbours=ADD_REMOVE, level=0.95):
 
 
 def numbers(made, data):
-    exact = data._source.compute(made.prepared.request, made.cells.read_as(data.schema), bytes(16))
+    exact = data._source.aggregate(made.prepared.request, made.cells.read_as(data.schema), bytes(16))
     return made.cells.numbers(exact)
 
 

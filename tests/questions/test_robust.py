@@ -75,7 +75,7 @@ class World:
     def compute(self, request, schema, secret):
         key = request, secret
         if key not in self.known:
-            self.known[key] = self.source.compute(request, schema, secret)
+            self.known[key] = self.source.aggregate(request, schema, secret)
         return self.known[key]
 
     def offer(self, question, limit, relation, spend):

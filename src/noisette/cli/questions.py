@@ -20,7 +20,7 @@ File: TypeAlias = Annotated[
 
 def questions_of(question: str | None, file: Path | None) -> list[str]:
     """The statements, of which there is at least one."""
-    from noisette.query.sql.batch import statements
+    from noisette.query.sql.text import statements
 
     if (question is None) == (file is None):
         raise InputError("Say what to ask, in quotation marks or with --file.")

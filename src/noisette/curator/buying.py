@@ -100,7 +100,7 @@ class BoundsOffer(ByOne):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Count and search."""
-        [counts] = source.compute(self.prepared.request, schema, secret).measures[0]
+        [counts] = source.aggregate(self.prepared.request, schema, secret).measures[0]
         found = self.mechanism(counts, rng)
         ends = zip(("low", "high"), ([], []) if found is None else ([cell] for cell in found), strict=True)
         return pyarrow.table({name: pyarrow.array(cells, pyarrow.int64()) for name, cells in ends})

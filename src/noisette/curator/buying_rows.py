@@ -117,7 +117,7 @@ class RowsOffer(ByOne):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Count the units between candidates, and choose."""
-        units = source.compute(self.prepared.request, schema, secret).measures[0]
+        units = source.aggregate(self.prepared.request, schema, secret).measures[0]
         return pyarrow.table({"rows": [self.limits[self.mechanism(scores(units, self.target), rng)]]})
 
 

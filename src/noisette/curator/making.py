@@ -11,7 +11,8 @@ from typing import Any
 
 from noisette.curator.curator import new_secret
 from noisette.curator.fingerprints import contents
-from noisette.curator.opening import Described, described_data, is_database, table_name
+from noisette.curator.opening import Described, described_data, table_name
+from noisette.engines.files import is_database
 from noisette.errors import InputError
 from noisette.ledger import elsewhere, open_ledger
 from noisette.policy.csv import header, is_csv

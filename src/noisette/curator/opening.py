@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.frames import arrow
-from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.contract import Source
+from noisette.engines.files import is_database
+from noisette.engines.opening import open_source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.ledger import Book, Ledger, elsewhere, open_ledger
@@ -21,9 +23,8 @@ from noisette.policy.tables import declared_only, described, type_of
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
 
-__all__ = ["Described", "described_data", "is_database", "open", "table_name"]
+__all__ = ["Described", "described_data", "open", "table_name"]
 
-_DATABASES = (".duckdb", ".db")
 _LIMITS = ("rows", "groups", "rows_per_group")
 _INDEX = "__index_level_"  # how pandas names an index that it writes into a file
 
@@ -67,7 +68,7 @@ def open(
 class Described(NamedTuple):
     """Data that can be asked about: what reads them, the owner's complete policy, tables as analysts see them."""
 
-    engine: DuckDB
+    engine: Source
     policy: Policy
     schema: Schema
     tables: Any
@@ -120,7 +121,7 @@ def described_data(
     _check_unit(unit, bounded)
     tables = _named(source)
     check_csv(tables, rules.tables, unit)
-    engine = DuckDB(tables, declared_only(rules.tables) or None)
+    engine = open_source(tables, declared_only(rules.tables) or None)
     _known(rules, engine, database=not isinstance(tables, Mapping))
     complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
     schema = {name: described(name, table, _stored(name, table, tables, engine)) for name, table in complete.items()}
@@ -165,11 +166,6 @@ def _check_path(source: Any) -> None:
             )
 
 
-def is_database(path: str | Path) -> bool:
-    """Whether a file holds tables of its own."""
-    return Path(path).suffix.lower() in _DATABASES
-
-
 def table_name(path: Path) -> str:
     """The name of a file's table.
 
@@ -185,7 +181,7 @@ def table_name(path: Path) -> str:
 # Rules of each table
 
 
-def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: DuckDB) -> TableRules:
+def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: Source) -> TableRules:
     """What the policy says, and else what was said for all tables."""
     rules = given or TableRules()
     if unit is None or rules.public or rules.unit not in (None, unit):
@@ -196,7 +192,7 @@ def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits
     return replace(rules, unit=unit, limits=limits if silent else rules.limits)
 
 
-def _known(policy: Policy, engine: DuckDB, *, database: bool) -> None:
+def _known(policy: Policy, engine: Source, *, database: bool) -> None:
     also = " (a view must be stored as a table first)" if database else ""
     for name in policy.tables:
         if name not in engine.tables:
@@ -205,7 +201,7 @@ def _known(policy: Policy, engine: DuckDB, *, database: bool) -> None:
             )
 
 
-def _stored(name: str, rules: TableRules, tables: Any, engine: DuckDB) -> dict[str, str]:
+def _stored(name: str, rules: TableRules, tables: Any, engine: Source) -> dict[str, str]:
     """The stored columns but for an index of pandas; of a CSV file those whose type is declared."""
     stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
     if not _holds_text(name, tables):

@@ -1,1 +1,4 @@
-"""Engines: exact aggregates of bounded rows. `contract` says what one must do; DuckDB is the first."""
+"""Engines compute exact numbers where the data is: `contract` first, `memory` is the specification, then `duckdb`.
+
+`bounding` chooses which rows of a unit are retained · `sql` writes plans for SQL engines · `opening` picks the engine.
+"""

@@ -1,36 +1,88 @@
-"""What an engine must be able to do; everything else is public and happens before or after it."""
+"""What an engine is: a `Source` answers with exact numbers; a `Dialect` is what one SQL engine writes differently.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+Everything else is shared. A plan (`query.plan`) says what is asked; `bounding` chooses which rows of a unit are
+retained; `sql` writes a plan as SQL for any dialect. Read `memory` first: it is the specification, in plain Python, and
+`tests/contracts/test_sources.py` compares every source with it. `duckdb` is the engine for files and frames.
 
+A source keeps four promises. The numbers are whole and exact: no order of rows, number of threads or engine changes
+one. No value of any row makes it fail. No error or log quotes data: the engine's own words stay inside. What is
+retained of one unit depends on the secret and on that unit's rows alone.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from noisette.exact.random import SYSTEM, Random
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Schema, Table
 
 if TYPE_CHECKING:
     import pyarrow
+    from sqlglot import exp
 
-__all__ = ["Source"]
+__all__ = ["Dialect", "Draw", "Source"]
+
+T = TypeVar("T")
+
+Draw: TypeAlias = Callable[[Exact, Random], T]
+"""Makes noised numbers of exact ones, with coins from the given generator."""
+
+Write: TypeAlias = "Callable[[exp.Expr], exp.Expr] | None"
+"""How an engine writes one node of a query; None where it reads the node as it is."""
 
 
 class Source(Protocol):
-    """Tables somewhere, and an engine that computes over them.
+    """Tables somewhere, and an engine that computes over them; a subclass inherits `release`."""
 
-    Nothing it raises may quote data: an engine's own words stay inside.
-    """
+    @property
+    @abstractmethod
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables, sorted."""
 
+    @abstractmethod
     def stored(self, table: str) -> dict[str, str]:
-        """The columns of a table and the types they are stored as, from metadata alone."""
-        ...
+        """The columns of a table and the types they are stored as (`types`), from metadata alone."""
 
+    @abstractmethod
     def repeats(self, table: Table) -> dict[str, int]:
-        """For each column of a public table, in how many rows one clean value stands, by the comparison of joins."""
-        ...
+        """For each column of a public table, the most rows that share one clean value; 1 where values are unique."""
 
-    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
-        """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
-        ...
+    @abstractmethod
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures of each group; `secret` keys the choice of the rows that are retained of each unit."""
 
+    @abstractmethod
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> "pyarrow.Table":
         """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
-        ...
+
+    def release(self, request: Request, draw: Draw[T], schema: Schema, secret: bytes, rng: Random = SYSTEM) -> T:
+        """Apply a draw where the cells are, and return the committed answer.
+
+        By default the cells come here first. An engine that may run a task twice draws on its executors instead, with
+        coins bound to the secret and to the cell's keys and values, and commits once before anybody reads the answer.
+        """
+        return draw(self.aggregate(request, schema, secret), rng)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What one SQL engine writes differently from the queries that `sql` makes. Nothing it writes may fail on a value.
+
+    `name`: the writer of sqlglot for types, quotes and functions · `try_cast`: NULL where a value does not fit ·
+    `hash`: 64 bits, of the values alone · `row`: one value, ordered by its parts, NULL last · `is_nan` of a double ·
+    `is_finite` of a date or timestamp · `round` of a double, halves away from 0 · `least` and `greatest`: NULL is
+    skipped, NaN is above all numbers.
+    """
+
+    name: str
+    try_cast: Write = None
+    hash: Write = None
+    row: Write = None
+    is_nan: Write = None
+    is_finite: Write = None
+    round: Write = None
+    least: Write = None
+    greatest: Write = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from noisette.engines.duckdb.csv import first_line
+from noisette.engines.csv import first_line
 from noisette.errors import InputError
 from noisette.policy.checks import inside, wrong
 from noisette.policy.rules import TableRules

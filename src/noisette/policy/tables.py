@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from noisette.engines.duckdb.stored import INTEGERS
+from noisette.engines.types import CLEAN, INTEGERS, base_type
 from noisette.errors import InputError
 from noisette.policy.checks import closest, inside, wrong
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
-from noisette.query.types import ENGINE
 
 __all__ = ["declared_only", "described", "type_of"]
 
@@ -41,7 +40,7 @@ def type_of(stored: str) -> Type | None:
     >>> type_of("DECIMAL(10,2)"), type_of("DECIMAL(10,2)[]"), type_of("BLOB")
     ('real', None, None)
     """
-    return None if stored.endswith("]") else _TYPES.get(stored.partition("(")[0].upper())
+    return None if stored.endswith("]") else _TYPES.get(base_type(stored))
 
 
 def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
@@ -63,7 +62,7 @@ def _unit_type(stored: str) -> str:
     >>> _unit_type("INTEGER") == _unit_type("BIGINT"), _unit_type("ENUM('a')"), _unit_type("DECIMAL(10,2)")
     (True, 'VARCHAR', 'DECIMAL(10,2)')
     """
-    base = stored.upper().partition("(")[0]
+    base = base_type(stored)
     return "INTEGER" if base in INTEGERS else "VARCHAR" if base == "ENUM" else stored.upper()
 
 
@@ -161,7 +160,7 @@ def declared_only(tables: Mapping[str, TableRules]) -> dict[str, Table]:
     """The tables with the types that are declared alone: what is needed to read text, such as CSV."""
     typed = {name: _typed(rules) for name, rules in tables.items()}
     return {
-        name: described(name, rules, {c: ENGINE[part.type] for c, part in rules.columns.items() if part.type})
+        name: described(name, rules, {c: CLEAN[part.type] for c, part in rules.columns.items() if part.type})
         for name, rules in typed.items()
         if rules.columns
     }

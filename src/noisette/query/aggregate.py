@@ -1,4 +1,4 @@
-"""Each aggregate as measures to be noised, and as a formula over the noised ones.
+"""Aggregates: each is one record of `AGGREGATES`, with its measures, its formula and how SQL calls it.
 
     rows, count, units              one measure
     distinct                        one measure, of declared keys alone where there are any
@@ -12,10 +12,11 @@ Vocabulary: `c` the middle of the bounds · `n` the rows in which x is not NULL 
 (x - c)^2 - m2, with m2 the middle of what a square can be.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import assert_never
+from typing import TypeAlias
 
 from noisette.errors import InputError
 from noisette.exact.number import floor_log2
@@ -29,35 +30,38 @@ from noisette.query.plan import Aggregate
 from noisette.query.rules import MANY
 from noisette.query.stability import Shape
 
-__all__ = ["estimate", "measures_of", "middle"]
+__all__ = ["AGGREGATES", "ANYTHING", "Definition", "Span", "estimate", "half_width", "measures_of", "middle", "of_kind"]
 
 _STEPS = 30  # bits of a row's value that is summed: finer steps would change nothing that noise does not hide
 _MOST_STEPS = 2**40
 _CELLS = 4096  # candidates of a quantile
 
+Span: TypeAlias = tuple[float, float]
+"""The ends between which a number without noise lies, by declarations alone."""
+
+ANYTHING: Span = (-math.inf, math.inf)
+
 
 def measures_of(aggregate: Aggregate, shape: Shape, part: Contribution) -> tuple[Measure, ...]:
     """What has to be measured for an aggregate."""
-    x = aggregate.of
-    match aggregate.function:
-        case "rows":
-            return (Measure("rows"),)
-        case "units":
-            return (Measure("rows" if part.rows == 1 else "units"),)
-        case "distinct":
-            return (Measure("distinct", _declared(_given(x), shape)),)
-        case "count":
-            return (_counted(_given(x), shape),)
-        case "sum":
-            return (_summed(_given(x), _number(x, shape)),)
-        case "mean":
-            return (_centred(_given(x), shape), _counted(_given(x), shape))
-        case "variance" | "deviation":
-            return (_centred(_given(x), shape), _squares(_given(x), shape), _counted(_given(x), shape))
-        case "quantile":
-            return (_histogram(_given(x), _number(x, shape)),)
-        case _:
-            assert_never(aggregate.function)
+    if aggregate.of is not None:
+        return AGGREGATES[aggregate.function].measures(aggregate.of, shape)
+    if aggregate.function not in ("rows", "units"):
+        raise InputError("This aggregate needs a column, such as SUM(age).")
+    return (Measure("units" if aggregate.function == "units" and part.rows > 1 else "rows"),)
+
+
+def estimate(
+    aggregate: Aggregate, shape: Shape, part: Contribution, measured: Callable[[Measure], Estimate]
+) -> Estimate:
+    """An aggregate of each group, from its noised measures in natural units (steps times grid)."""
+    needed = [measured(measure) for measure in measures_of(aggregate, shape, part)]
+    if aggregate.of is None or len(needed) == 1:
+        return needed[0]
+    return AGGREGATES[aggregate.function].formula(needed, kind_of(aggregate.of, shape.columns))
+
+
+# Measures
 
 
 def _declared(x: Expression, shape: Shape) -> Expression:
@@ -68,15 +72,9 @@ def _declared(x: Expression, shape: Shape) -> Expression:
     return Call("case", (Call("in", (x, *map(Literal, kind.keys))), x, Literal(None)))
 
 
-def _given(x: Expression | None) -> Expression:
-    if x is None:
-        raise InputError("This aggregate needs a column, such as SUM(age).")
-    return x
-
-
-def _number(x: Expression | None, shape: Shape) -> Kind:
+def _number(x: Expression, shape: Shape) -> Kind:
     """The kind of a number with bounds; what is added up or ranked must have them."""
-    kind = kind_of(_given(x), shape.columns)
+    kind = kind_of(x, shape.columns)
     if not kind.number:
         raise InputError("SUM, AVG, VARIANCE, STDDEV and quantiles need a number: COUNT works for anything.")
     if not kind.bounded:
@@ -87,7 +85,8 @@ def _number(x: Expression | None, shape: Shape) -> Kind:
     return kind
 
 
-def _counted(x: Expression, shape: Shape) -> Measure:
+def _present(x: Expression, shape: Shape) -> Measure:
+    """The rows in which x is not NULL."""
     return Measure("count", x) if kind_of(x, shape.columns).nullable else Measure("rows")
 
 
@@ -124,7 +123,7 @@ def _centred(x: Expression, shape: Shape) -> Measure:
 def _squares(x: Expression, shape: Shape) -> Measure:
     """The square of x - c less the middle of what it can be."""
     kind = _number(x, shape)
-    half = _reach(kind)
+    half = half_width(kind)
     usual = half**2 / 2
     difference = Call("subtract", (x, Literal(middle(kind))))
     square = Call("subtract", (Call("multiply", (difference, difference)), Literal(usual)))
@@ -132,7 +131,8 @@ def _squares(x: Expression, shape: Shape) -> Measure:
     return _summed(square, known)
 
 
-def _reach(kind: Kind) -> Fraction:
+def half_width(kind: Kind) -> Fraction:
+    """The furthest that a value can be from the middle of its bounds."""
     assert kind.low is not None
     assert kind.high is not None
     c = middle(kind)
@@ -147,23 +147,78 @@ def _histogram(x: Expression, kind: Kind) -> Measure:
 # Formulas
 
 
-def estimate(
-    aggregate: Aggregate, shape: Shape, part: Contribution, measured: Callable[[Measure], Estimate]
-) -> Estimate:
-    """An aggregate of each group, from its noised measures in natural units (steps times grid)."""
-    needed = [measured(measure) for measure in measures_of(aggregate, shape, part)]
-    match aggregate.function:
-        case "rows" | "units" | "distinct" | "count" | "sum" | "quantile":
-            return needed[0]
-        case "mean":
-            s1, n = needed
-            kind = _number(aggregate.of, shape)
-            return (s1.over(n) + Estimate.constant(float(middle(kind)))).within(kind)
-        case "variance" | "deviation":
-            s1, s2, n = needed
-            half = float(_reach(_number(aggregate.of, shape)))
-            spread = s2.over(n) + Estimate.constant(half**2 / 2)
-            variance = spread.less_square(s1.over(n)).within(Kind("real", Fraction(0), Fraction(half) ** 2))
-            return variance if aggregate.function == "variance" else variance.root()
-        case _:
-            assert_never(aggregate.function)
+def _first(needed: Sequence[Estimate], kind: Kind) -> Estimate:
+    return needed[0]
+
+
+def _mean(needed: Sequence[Estimate], kind: Kind) -> Estimate:
+    s1, n = needed
+    return (s1.over(n) + Estimate.constant(float(middle(kind)))).within(kind)
+
+
+def _variance(needed: Sequence[Estimate], kind: Kind) -> Estimate:
+    s1, s2, n = needed
+    half = float(half_width(kind))
+    spread = s2.over(n) + Estimate.constant(half**2 / 2)
+    return spread.less_square(s1.over(n)).within(Kind("real", Fraction(0), Fraction(half) ** 2))
+
+
+# What a number can be
+
+
+def of_kind(kind: Kind) -> Span:
+    """The bounds of a number."""
+    if not kind.number:
+        return ANYTHING
+    return -math.inf if kind.low is None else float(kind.low), math.inf if kind.high is None else float(kind.high)
+
+
+def _different(kind: Kind) -> Span:
+    """At most as many different values as there can be; declared keys are counted alone only if they are few."""
+    listed = kind.keys is not None and kind.type != "boolean"
+    return 0.0, math.inf if kind.count is None or (listed and kind.count > MANY) else float(kind.count)
+
+
+def _one_sign(kind: Kind) -> Span:
+    low, high = step_bounds(kind, _step(kind))
+    return 0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf
+
+
+# The table
+
+
+@dataclass(frozen=True)
+class Definition:
+    """An aggregate of x: what is measured, the number made of it, and what that number can be.
+
+    `measures` of x in a relation · `formula`: the number, from the noised measures and the kind of x · `span` of the
+    number without noise, from the kind of x · `sql`: how SQL calls it, as sqlglot names its nodes of one argument.
+    """
+
+    measures: Callable[[Expression, Shape], tuple[Measure, ...]]
+    span: Callable[[Kind], Span]
+    sql: tuple[str, ...] = ()
+    formula: Callable[[Sequence[Estimate], Kind], Estimate] = _first
+
+
+def _spread(x: Expression, shape: Shape) -> tuple[Measure, ...]:
+    return _centred(x, shape), _squares(x, shape), _present(x, shape)
+
+
+AGGREGATES: dict[str, Definition] = {
+    "count": Definition(lambda x, shape: (_present(x, shape),), lambda _: (0.0, math.inf)),
+    "distinct": Definition(lambda x, shape: (Measure("distinct", _declared(x, shape)),), _different),
+    "sum": Definition(lambda x, shape: (_summed(x, _number(x, shape)),), _one_sign, ("Sum",)),
+    "mean": Definition(lambda x, shape: (_centred(x, shape), _present(x, shape)), of_kind, ("Avg",), _mean),
+    "variance": Definition(
+        _spread, lambda kind: (0.0, float(half_width(kind)) ** 2), ("Variance", "VariancePop"), _variance
+    ),
+    "deviation": Definition(
+        _spread,
+        lambda kind: (0.0, float(half_width(kind))),
+        ("Stddev", "StddevPop", "StddevSamp"),
+        lambda needed, kind: _variance(needed, kind).root(),
+    ),
+    "quantile": Definition(lambda x, shape: (_histogram(x, _number(x, shape)),), of_kind),
+}
+"""The aggregates of a column; `rows` and `units` have none."""

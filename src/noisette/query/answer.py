@@ -3,20 +3,23 @@
 Nothing here sees data: it is all post-processing, free of charge.
 """
 
+import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 import pyarrow
+import pyarrow.compute
 from numpy.typing import NDArray
 
 from noisette.answers import Column
+from noisette.errors import InputError
 from noisette.mechanisms import Gaussian
 from noisette.query.aggregate import estimate, measures_of
-from noisette.query.arithmetic import Evaluated, call, order, truth
 from noisette.query.design import Design
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate, Noise
@@ -28,6 +31,9 @@ from noisette.query.prepare import Prepared
 from noisette.query.types import ARROW
 
 __all__ = ["Scene", "columns", "key_columns", "noises"]
+
+Evaluated: TypeAlias = Any
+"""An `Estimate`, an Arrow array of keys or of truth values, or a constant."""
 
 
 def noises(design: Design, index: int, level: float) -> dict[Any, Noise]:
@@ -98,12 +104,12 @@ class Scene:
                 return self.keys[position]
             case ResultLiteral(value):
                 return value if isinstance(value, str | bool) or value is None else Estimate.constant(float(value))
-            case Aggregate(function="quantile"):
+            case Aggregate(at=Fraction()):
                 return self._quantile(result)
             case Aggregate():
                 return estimate(result, self.prepared.shape, self.prepared.part, self._measured)
             case ResultCall():
-                return call(result, [self.value(argument) for argument in result.arguments])
+                return _call(result, [self.value(argument) for argument in result.arguments])
             case _:
                 assert_never(result)
 
@@ -150,9 +156,9 @@ def _rows(query: Query, scene: Scene) -> NDArray[np.int64] | None:
         return None
     rows = np.arange(scene.noised.size)
     if query.having is not None:
-        rows = rows[np.broadcast_to(truth(scene.value(query.having)), rows.shape)]
+        rows = rows[np.broadcast_to(_truth(scene.value(query.having)), rows.shape)]
     for ordering in reversed(ordered):  # stable sorts, the last one decides first
-        rows = rows[order(scene.value(ordering.by), rows, descending=ordering.descending)]
+        rows = rows[_order(scene.value(ordering.by), rows, descending=ordering.descending)]
     return rows if query.limit is None else rows[: query.limit]
 
 
@@ -168,3 +174,104 @@ def _constant(value: Evaluated, size: int) -> pyarrow.Array:
     if isinstance(value, np.ndarray):
         return pyarrow.array(np.broadcast_to(value, (size,)))
     return pyarrow.array([value] * size)
+
+
+# Arithmetic and comparisons on released values
+
+_COMPARISONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "equal": (np.equal, "equal"),
+    "unequal": (np.not_equal, "not_equal"),
+    "less": (np.less, "less"),
+    "at_most": (np.less_equal, "less_equal"),
+    "more": (np.greater, "greater"),
+    "at_least": (np.greater_equal, "greater_equal"),
+}
+_ROUNDINGS: dict[str, Callable[..., Any]] = {"floor": np.floor, "ceil": np.ceil}
+
+
+def _call(result: ResultCall, values: Sequence[Evaluated]) -> Evaluated:
+    """An operation on released values."""
+    operation = result.operation
+    if operation in _COMPARISONS:
+        return _compared(operation, *values)
+    if operation in ("and", "or", "not"):
+        truths = [_truth(value) for value in values]
+        combined = {"and": np.logical_and.reduce, "or": np.logical_or.reduce}.get(operation)
+        return np.logical_not(truths[0]) if combined is None else combined(np.broadcast_arrays(*truths))
+    return _calculated(operation, [_number(value) for value in values])
+
+
+def _calculated(operation: str, values: Sequence[Estimate]) -> Estimate:
+    first, rest = values[0], values[1:]
+    match operation:
+        case "add":
+            return first + rest[0]
+        case "subtract":
+            return first - rest[0]
+        case "multiply":
+            return first * rest[0]
+        case "divide":
+            if rest[0].certain and not rest[0].value.ndim and rest[0].value == 0:
+                raise InputError("A result cannot be divided by 0.")
+            return first.over(rest[0])
+        case "negate":
+            return first.scaled(-1)
+        case "abs":
+            return first.mirrored()
+        case "round":
+            return first.rounded(np.round(first.value, int(rest[0].value) if rest else 0))
+        case _:
+            return first.rounded(_ROUNDINGS[operation](first.value))
+
+
+def _number(value: Evaluated) -> Estimate:
+    if isinstance(value, Estimate):
+        return value
+    if isinstance(value, pyarrow.Array) and (
+        pyarrow.types.is_integer(value.type) or pyarrow.types.is_floating(value.type)
+    ):
+        return Estimate(value.to_numpy(zero_copy_only=False).astype(float), {})
+    raise InputError("Results can be calculated with only if they are numbers.")
+
+
+def _compared(operation: str, a: Evaluated, b: Evaluated) -> NDArray[np.bool_]:
+    numeric, named = _COMPARISONS[operation]
+    if isinstance(a, Estimate) or isinstance(b, Estimate):
+        return np.asarray(numeric(_number(a).value, _number(b).value))
+    if not isinstance(a, pyarrow.Array) and not isinstance(b, pyarrow.Array):
+        raise InputError("Compare a column of the answer with something: two constants decide nothing.")
+    left, right = _typed(a, b), _typed(b, a)
+    try:
+        return _truth(pyarrow.compute.call_function(named, [left, right]))
+    except pyarrow.ArrowException:
+        raise InputError("These results cannot be compared: they are of different types.") from None
+
+
+def _typed(value: Evaluated, other: Evaluated) -> Any:
+    """A constant as a scalar of the other side's type; a date may be written as text."""
+    if isinstance(value, pyarrow.Array):
+        return value
+    try:
+        if isinstance(value, str) and pyarrow.types.is_date(other.type):
+            value = datetime.date.fromisoformat(value)
+        return pyarrow.scalar(value, other.type)
+    except (ValueError, TypeError, pyarrow.ArrowException):
+        raise InputError("These results cannot be compared: they are of different types.") from None
+
+
+def _truth(value: Evaluated) -> NDArray[np.bool_]:
+    """A truth value for each group; NULL is false."""
+    if isinstance(value, Estimate):
+        return np.asarray(value.value != 0)
+    if isinstance(value, pyarrow.Array | pyarrow.ChunkedArray):
+        return np.asarray(value.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return np.asarray(value, dtype=bool)
+
+
+def _order(value: Evaluated, rows: NDArray[np.int64], *, descending: bool) -> NDArray[np.int64]:
+    """How some rows are sorted by a value: a stable order, NULL last."""
+    if isinstance(value, Estimate):
+        numbers = value.value[rows] if value.value.ndim else np.broadcast_to(value.value, rows.shape)
+        return np.argsort(-numbers if descending else numbers, kind="stable")
+    keys = value.take(pyarrow.array(rows))
+    return np.asarray(pyarrow.compute.array_sort_indices(keys, order="descending" if descending else "ascending"))

@@ -28,11 +28,11 @@ from noisette.query.plan import (
     Scan,
     Select,
     Where,
+    aggregates_in,
 )
-from noisette.query.prepare import aggregates_in
 from noisette.query.tree import aggregate_text, aggregate_tree, as_json, expression_text, expression_tree, relation_tree
 
-__all__ = ["Measured", "canonical", "canonical_text", "conditions_first", "measured", "normal"]
+__all__ = ["Measured", "canonical", "canonical_text", "conditions_first", "measured", "measured_text", "normal"]
 
 Names: TypeAlias = Mapping[str, str]
 """New names of columns by their old ones."""
@@ -84,12 +84,11 @@ def canonical(query: Query) -> Query:
 
 def measured(query: Query) -> Measured:
     """What a query measures: the relation, its keys and all aggregates, each once and sorted."""
-    form = canonical(query)
-    return Measured(
-        form.source,
-        form.keys,
-        _sorted(aggregates_in(form), aggregate_text),
-    )
+    return _measured(canonical(query))
+
+
+def _measured(form: Query) -> Measured:
+    return Measured(form.source, form.keys, _sorted(aggregates_in(form), aggregate_text))
 
 
 def canonical_text(query: Query) -> str:
@@ -99,7 +98,12 @@ def canonical_text(query: Query) -> str:
     >>> canonical_text(Query(Scan("visits", "v"), (Name("v.ward"),), (("n", Aggregate("rows")),)))
     '{"aggregates":[["rows"]],"keys":[["name","t1.ward"]],"source":["scan","visits","t1"]}'
     """
-    part = measured(query)
+    return measured_text(canonical(query))
+
+
+def measured_text(form: Query) -> str:
+    """The same of a query that is in its canonical form."""
+    part = _measured(form)
     tree = {
         "source": relation_tree(part.source),
         "keys": [expression_tree(key) for key in part.keys],

@@ -15,14 +15,24 @@ from noisette.mechanisms import Keep, Threshold
 from noisette.query.expression import Call, Expression, Name, Operation
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where
-from noisette.query.prepare import Prepared, aggregates_in
+from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where, aggregates_in
+from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
 from noisette.query.stability import Shape
 
-__all__ = ["NOISE", "Omission", "caveats", "clamped", "incomplete", "omissions", "retained", "said", "small_groups"]
+__all__ = [
+    "NOISE",
+    "Omission",
+    "caveats",
+    "clamped",
+    "incomplete",
+    "omissions",
+    "retained",
+    "sentences",
+    "small_groups",
+]
 
 NOISE = "± covers the noise only"
 """What error bars of added noise cover."""
@@ -41,13 +51,13 @@ class Omission:
 def caveats(prepared: Iterable[Prepared], covers: str = NOISE) -> tuple[str, ...]:
     """The sentences that go with an answer to these queries; `covers` says what ± covers, or is empty without bars.
 
-    >>> said([Omission("At most 8 rows of each patient are used; further rows are left out.", _RAISE)], NOISE)[1]
+    >>> sentences([Omission("At most 8 rows of each patient are used; further rows are left out.", _RAISE)], NOISE)[1]
     '± covers the noise only, not what this leaves out; the owner can raise the limits in the policy.'
     """
-    return said([part for one in prepared for part in omissions(one)], covers)
+    return sentences([part for one in prepared for part in omissions(one)], covers)
 
 
-def said(found: Iterable[Omission], covers: str) -> tuple[str, ...]:
+def sentences(found: Iterable[Omission], covers: str) -> tuple[str, ...]:
     """Each sentence once, and below them what ± does not cover and what would help; nothing if nothing is left out."""
     parts = list(dict.fromkeys(found))
     if not parts:
@@ -213,7 +223,7 @@ def _origin(name: str, source: Relation, read: Mapping[str, Kind]) -> Iterator[s
             if name in dict(columns):
                 yield from _columns(dict(columns)[name], inner, read)
         case PerUnit(inner, keys, aggregates):
-            of = {**{n: a.of for n, a in aggregates if a.function == "quantile"}, **dict(keys)}.get(name)
+            of = {**{n: a.of for n, a in aggregates if a.at is not None}, **dict(keys)}.get(name)
             if of is not None:
                 yield from _columns(of, inner, read)
         case _:

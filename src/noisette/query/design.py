@@ -72,7 +72,7 @@ class Design:
     """The mechanisms of every part and the guarantee of them all.
 
     `noise` of each measure · `quantiles` of each histogram, one or several together · `keys`: which unknown keys are
-    told · `why` this noise.
+    released · `why` this noise.
     """
 
     tasks: tuple[Task, ...]
@@ -90,20 +90,20 @@ class Design:
         """The mechanisms with what they are applied to, for the record."""
         found = []
         for (i, measure), mechanism in self.noise.items():
-            found.append(recorded(mechanism, measure, _reach(self.tasks, i, measure, neighbours)))
+            found.append(recorded(mechanism, measure, _sensitivity(self.tasks, i, measure, neighbours)))
         for (i, measure, _), one in self.quantiles.items():
-            reach = _reach(self.tasks, i, measure, neighbours)
-            found.extend(recorded(mechanism, measure, reach) for mechanism in one.mechanisms)
+            change = _sensitivity(self.tasks, i, measure, neighbours)
+            found.extend(recorded(mechanism, measure, change) for mechanism in one.mechanisms)
         for i, rule in self.keys.items():
             members = self.tasks[i].members
             assert members is not None
-            found.append(recorded(rule, members, _reach(self.tasks, i, members, neighbours)))
+            found.append(recorded(rule, members, _sensitivity(self.tasks, i, members, neighbours)))
         return found
 
 
-def recorded(mechanism: Any, measure: Measure, reach: Sensitivity) -> dict[str, Any]:
+def recorded(mechanism: Any, measure: Measure, change: Sensitivity) -> dict[str, Any]:
     """A mechanism with what it is applied to, for the record."""
-    return to_record(mechanism, measure.what, reach, grid=measure.grid)
+    return to_record(mechanism, measure.what, change, grid=measure.grid)
 
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
@@ -118,9 +118,9 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + asked), neighbours)
     costs = [
         *(keys[i].guarantee(neighbours=neighbours) for i in opened),
-        *(mechanism.guarantee(_reach(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
+        *(mechanism.guarantee(_sensitivity(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
         *(
-            mechanism.guarantee(_reach(tasks, i, m, neighbours))
+            mechanism.guarantee(_sensitivity(tasks, i, m, neighbours))
             for (i, m, _), one in quantiles.items()
             for mechanism in one.mechanisms
         ),
@@ -129,7 +129,7 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     return Design(tuple(tasks), noise, quantiles, keys, total, why)
 
 
-def _reach(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
+def _sensitivity(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
     return sensitivity(measure, tasks[i].part, neighbours)
 
 
@@ -155,8 +155,8 @@ def _keys(
         return {}
     if not isinstance(spend, Approx) or not spend.delta:
         raise InputError(
-            "Keys that are not declared are told only above a threshold, which needs a delta: "
-            'spend Approx("0.1", "1e-8") or declare keys in the policy.'
+            "Without declared keys, only groups shared by enough people are released, and that needs a delta: "
+            'spend="0.1,1e-8", or declare keys in the policy.'
         )
     alone = parts == len(opened)
     delta = (spend.delta if alone else spend.delta / 2) / len(opened)
@@ -167,8 +167,8 @@ def _keys(
 def _opening(task: Task, promise: Approx) -> Keep | Threshold:
     """Only the keys: the rule that keeps half of the smallest groups, optimal for each key by itself.
 
-    With the number of units: noise and a threshold, which tell it as well, by the product of threshold and error. What
-    a unit does in many groups Gaussian noise hides best; otherwise no other noise beats the truncated one.
+    With the number of units: noise and a threshold, which release it as well, by the product of threshold and error.
+    Gaussian noise hides best what a unit does in many groups; otherwise no other noise beats the truncated one.
     """
     groups = task.part.groups
     gaussian = Threshold.calibrated(promise, groups=groups, noise="gaussian")
@@ -191,8 +191,8 @@ def _quantiles(tasks: Sequence[Task], share: Promise | None, neighbours: Neighbo
     for i, task in enumerate(tasks):
         for measure in dict.fromkeys(m for m, _ in task.quantiles):
             assert share is not None
-            at, reach = [q for m, q in task.quantiles if m == measure], _reach(tasks, i, measure, neighbours)
-            found |= {(i, measure, one.at): one for one in ranked(measure, at, share, reach, level)}
+            at, change = [q for m, q in task.quantiles if m == measure], _sensitivity(tasks, i, measure, neighbours)
+            found |= {(i, measure, one.at): one for one in ranked(measure, at, share, change, level)}
     return found
 
 
@@ -205,11 +205,11 @@ def _noise(
     """Laplace or Gaussian noise for all measures, by the product of the errors."""
     if promise is None:
         return {}, "No number gets noise of its own here: quantiles and keys are chosen at random."
-    reaches = [_reach(tasks, i, m, neighbours) for i, m in places]
-    laplace = _laplace(promise, reaches)
+    changes = [_sensitivity(tasks, i, m, neighbours) for i, m in places]
+    laplace = _laplace(promise, changes)
     if promise.is_pure:
         return dict(zip(places, laplace, strict=True)), "Laplace noise: a pure epsilon allows no Gaussian."
-    gaussian = _gaussian(promise, reaches)
+    gaussian = _gaussian(promise, changes)
     logs = [math.log(b.variance() / a.variance()) for a, b in zip(laplace, gaussian, strict=True)]
     ratio = math.exp(sum(logs) / len(logs) / 2)
     if ratio < 1:
@@ -219,14 +219,14 @@ def _noise(
     return dict(zip(places, laplace, strict=True)), why
 
 
-def _laplace(promise: Promise, reaches: list[Sensitivity]) -> list[Noisy]:
+def _laplace(promise: Promise, changes: list[Sensitivity]) -> list[Noisy]:
     """Each measure e-DP with the same e: any such mechanisms cost no more than as many geometric ones at distance 1."""
-    base = calibrate(Geometric, promise, sensitivity=1, times=len(reaches))
-    return [Geometric(base.scale * (reach.l1 or 1)) for reach in reaches]
+    base = calibrate(Geometric, promise, sensitivity=1, times=len(changes))
+    return [Geometric(base.scale * (change.l1 or 1)) for change in changes]
 
 
-def _gaussian(promise: Promise, reaches: list[Sensitivity]) -> list[Noisy]:
+def _gaussian(promise: Promise, changes: list[Sensitivity]) -> list[Noisy]:
     """Each measure with the same ratio of distance to sigma, on a lattice as fine: all cost what the first one does."""
-    base = calibrate(Gaussian, promise, sensitivity=1, times=len(reaches))
-    sizes = [reach.l2 or Fraction(1) for reach in reaches]
+    base = calibrate(Gaussian, promise, sensitivity=1, times=len(changes))
+    sizes = [change.l2 or Fraction(1) for change in changes]
     return [Gaussian(base.sigma * size, grid=base.grid * Fraction(2) ** floor_log2(size)) for size in sizes]

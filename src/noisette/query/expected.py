@@ -18,12 +18,12 @@ from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate
 from noisette.query.measure import Measure, sensitivity
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Key, Result
+from noisette.query.plan import Aggregate, Key, Result, aggregates_of
 from noisette.query.possible import possible
-from noisette.query.prepare import Prepared, aggregates_of
+from noisette.query.prepare import Prepared
 from noisette.query.types import ARROW
 
-__all__ = ["SIZES", "Expected", "expected", "rehearse"]
+__all__ = ["SIZES", "Expected", "dry_run", "expected"]
 
 SIZES = (100, 1_000, 10_000, 100_000)
 """Group sizes at which errors are shown that depend on the size."""
@@ -35,7 +35,7 @@ class Expected:
 
     `half_width` holds for every group, or is None where it depends on how many rows a group has: then `by_size` tells
     it for a few sizes, at worst over the values. `ranks` is by how many rows a quantile may be off. `assumes` says what
-    else it rests on, and `warning` that the bar says nothing; what is left out is said for all columns (`caveats`).
+    else it rests on, and `warning` that the bar says nothing; what is left out stands in `caveats`.
     """
 
     name: str
@@ -59,7 +59,7 @@ def expected(
     )
 
 
-def rehearse(prepared: Prepared, design: Design, place: int, neighbours: Neighbours, level: float) -> None:
+def dry_run(prepared: Prepared, design: Design, place: int, neighbours: Neighbours, level: float) -> None:
     """Compute the answer from made-up measures: what cannot be computed is refused before anything is paid."""
     columns(_Forecast(prepared, design, place, neighbours, level, SIZES).scene(SIZES[0]))
 
@@ -89,10 +89,10 @@ class _Forecast:
         )
 
     def _ranked(self, aggregates: tuple[Aggregate, ...]) -> bool:
-        return any(aggregate.function == "quantile" for aggregate in aggregates)
+        return any(aggregate.at is not None for aggregate in aggregates)
 
     def _half_width(self, result: Result, rows: int) -> float:
-        """Half the width of the error bar in a group of so many rows, at worst over small, middle and large values."""
+        """Half the width of the error bar in a group of a given size, at worst over small, middle and large values."""
         value = self.scene(rows).value(result)
         if not isinstance(value, Estimate):
             return 0.0
@@ -100,7 +100,7 @@ class _Forecast:
         return float(np.max(high - low) / 2)
 
     def scene(self, rows: int) -> Scene:
-        """Three groups of so many rows: of the smallest values, of values about 0, of the largest."""
+        """Three groups of a given size: of the smallest values, of values about 0, of the largest."""
         task = self.design.tasks[self.place]
         ends = np.zeros(3), np.zeros(3), np.zeros(3)
         made = {m: self._made_up(m, rows) for m in task.request.measures if m.what != "histogram"}
@@ -122,7 +122,7 @@ class _Forecast:
         for aggregate in aggregates:
             for measure in measures_of(aggregate, self.prepared.shape, self.prepared.part):
                 if aggregate.at is not None:
-                    yield self.design.ranked(self.place, measure, aggregate.at).said
+                    yield self.design.ranked(self.place, measure, aggregate.at).description
                 elif measure == task.members:
                     yield _described(self.design.keys[self.place], measure)
                 else:
@@ -131,9 +131,9 @@ class _Forecast:
     def _sensitivities(self, aggregates: tuple[Aggregate, ...]) -> Iterator[str]:
         for aggregate in aggregates:
             for i, measure in enumerate(measures_of(aggregate, self.prepared.shape, self.prepared.part)):
-                reach = sensitivity(measure, self.prepared.part, self.neighbours)
+                change = sensitivity(measure, self.prepared.part, self.neighbours)
                 unit = measure.grid if measure.what == "sum" else 1
-                most, total = (rounded(size * unit, up=True) for size in (reach.linf, reach.l1))
+                most, total = (rounded(size * unit, up=True) for size in (change.linf, change.l1))
                 yield f"{self._named(aggregate, i, measure)}: {most} in one group, {total} in all"
 
     def _named(self, aggregate: Aggregate, i: int, measure: Measure) -> str:
@@ -168,10 +168,10 @@ class _Forecast:
         squared = isinstance(self.design.guarantee, ZCDP)
         half = self._first_order(result, rows)
         alike = half == self._first_order(result, min(widths)) and len(widths) > 1
-        said = nothing(half, (low, high), whole=whole, squared=squared)
-        said = said if alike else f"with {rows:,} rows {said}"
+        sentence = nothing(half, (low, high), whole=whole, squared=squared)
+        sentence = sentence if alike else f"with {rows:,} rows {sentence}"
         keys = isinstance(result, Aggregate) and result.function == "distinct" and high <= _FEW
-        return f"{said}{_BY_KEY if keys else ''}"
+        return f"{sentence}{_BY_KEY if keys else ''}"
 
     def _first_order(self, result: Result, rows: int) -> float:
         """Half the width of a bar before it is moved into bounds."""

@@ -195,7 +195,7 @@ class Asked:
         return replace(self, query=replace(self.query, order=tuple(ordering(each, self.groups) for each in orders)))
 
     def limit(self, rows: int) -> "Asked":
-        """The first so many released rows."""
+        """The first of the released rows."""
         clause = exp.Limit(expression=exp.Literal.number(str(rows)))
         return replace(self, query=replace(self.query, limit=limited(clause)))
 

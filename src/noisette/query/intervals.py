@@ -17,17 +17,22 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from noisette.errors import InputError
+from noisette.exact.number import floor_log2
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "all_or_none", "constant", "difference", "exact", "hull", "largest", "magnitude", "negative", "product", "quotient",
-    "rounded_down", "rounded_up", "settled", "smallest", "step_bounds", "total",
+    "all_or_none", "constant", "difference", "exact", "hull", "largest", "magnitude", "most_steps", "negative",
+    "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds", "sum_grid", "total",
 ]  # fmt: skip
 
 Span: TypeAlias = tuple[Fraction, Fraction]
 
 ROUNDED = 2**48
 """On a grid that is no binary fraction, a few rounding errors on this many steps stay far below half a step."""
+
+
+_BITS = 50  # of a real number without a grid, where it is added up within a unit
+_HUGE = 2**120  # sums of integers have 128 bits
 
 
 # Settled kinds
@@ -120,6 +125,22 @@ def _half_away(value: Fraction) -> int:
     return size if value >= 0 else -size
 
 
+def sum_grid(kind: Kind) -> Fraction:
+    """The steps in which the values of one unit are added up: the kind's own grid, or 2^-50 of its size."""
+    if kind.type == "integer":
+        return Fraction(1)
+    if kind.grid is not None or not kind.magnitude:
+        return kind.grid or Fraction(1)
+    return Fraction(2) ** (floor_log2(kind.magnitude) - _BITS)
+
+
+def most_steps(kind: Kind, grid: Fraction) -> int:
+    """The most steps that the sum of one unit's values may have, a multiple of the kind's own grid."""
+    if kind.grid is None:
+        return min(math.floor(LARGEST / grid), _HUGE)
+    return math.floor(LARGEST / max(kind.grid, Fraction(1))) * int(kind.grid / grid)
+
+
 # Two bounded numbers
 
 
@@ -129,10 +150,10 @@ def total(a: Kind, b: Kind) -> Kind:
     >>> total(Kind("integer", Fraction(0), Fraction(6), Fraction(6)), constant(4))
     Kind(type='integer', low=Fraction(4, 1), high=Fraction(10, 1), grid=Fraction(2, 1), keys=None, nullable=True)
     """
-    reach = max(
+    size = max(
         a.magnitude or Fraction(0), b.magnitude or Fraction(0)
     )  # small differences keep the rounding errors of large numbers
-    return _combined(_type(a, b), lambda x, y: (x[0] + y[0], x[1] + y[1]), _common([a, b]), a, b, reach=reach)
+    return _combined(_type(a, b), lambda x, y: (x[0] + y[0], x[1] + y[1]), _common([a, b]), a, b, size=size)
 
 
 def difference(a: Kind, b: Kind) -> Kind:
@@ -165,12 +186,12 @@ def _combined(
     a: Kind,
     b: Kind,
     *,
-    reach: Fraction = Fraction(0),
+    size: Fraction = Fraction(0),
 ) -> Kind:
     """Exact ends if the grid is kept; otherwise those of what doubles make of the two numbers."""
     low, high = interval(_span(a), _span(b))
     most = LARGEST if exact(a) and exact(b) else ROUNDED
-    if grid is None or max(abs(low), abs(high), reach) * grid.denominator > most:
+    if grid is None or max(abs(low), abs(high), size) * grid.denominator > most:
         grid = None
         low, high = interval(_rough(a), _rough(b))
     return settled(Kind(type, low, high, grid, nullable=a.nullable or b.nullable))

@@ -3,7 +3,7 @@
 A measure is one whole number for each group, a sum over the group's rows of a whole number of steps (or, for quantiles,
 a histogram of steps). Only measures are noised; all else is computed from them.
 
-    `steps` a row's value in units of `grid`, between `low` and `high` · `rows` kept of one unit in one group ·
+    `steps` a row's value in units of `grid`, between `low` and `high` · `rows` retained of one unit in one group ·
     `groups` it may appear in · `total` of its rows in all groups
 """
 
@@ -53,7 +53,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Request:
-    """What to compute: measures of the groups of a relation, after keeping at most `limits` of each unit.
+    """What to compute: measures of the groups of a relation, with at most `limits` of each unit retained.
 
     `domains` holds for each key the values it is grouped by (other values are left out), or None where they are
     unknown. If all are known, measures come for every combination, in the order of `itertools.product`; if not, for the

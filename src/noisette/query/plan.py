@@ -7,6 +7,7 @@ ones only. A query is groups of a relation, aggregates of each group, and column
     Query    = relation + keys + outputs (+ having, order, limit)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -30,6 +31,8 @@ __all__ = [
     "Scan",
     "Select",
     "Where",
+    "aggregates_in",
+    "aggregates_of",
 ]  # fmt: skip
 
 Named: TypeAlias = tuple[str, Expression]
@@ -86,8 +89,8 @@ Relation: TypeAlias = Scan | Where | Select | Join | PerUnit
 
 # Aggregates of a group, and columns made of them
 
-Function: TypeAlias = OneOf["rows", "count", "units", "distinct", "sum", "mean", "variance", "deviation", "quantile"]
-"""rows: COUNT(*) · count: COUNT(x) · units: COUNT(DISTINCT unit) · distinct: COUNT(DISTINCT x) · the rest of x.
+Function: TypeAlias = str
+"""rows: COUNT(*) · units: COUNT(DISTINCT unit) · or an aggregate of x, by its name in `aggregate.AGGREGATES`.
 
 Variance and deviation are those of the group itself (divided by n), since n is noised anyway. MIN and MAX are the
 quantiles 0 and 1. Within `PerUnit` there are rows, count, sum, mean and the quantiles 0 and 1.
@@ -141,7 +144,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Query:
-    """Groups of a relation, and what is told about each.
+    """Groups of a relation, and what is released about each.
 
     `keys` are expressions over the relation's columns; `outputs` are named columns made of keys and aggregates.
     `having`, `order` and `limit` work on released numbers alone.
@@ -153,3 +156,25 @@ class Query:
     having: Result | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
+
+
+def aggregates_in(query: Query) -> Iterator[Aggregate]:
+    """All aggregates that outputs, having and order use."""
+    for _, result in query.outputs:
+        yield from aggregates_of(result)
+    if query.having is not None:
+        yield from aggregates_of(query.having)
+    for ordering in query.order:
+        yield from aggregates_of(ordering.by)
+
+
+def aggregates_of(result: Result) -> Iterator[Aggregate]:
+    """The aggregates that one result uses."""
+    match result:
+        case Aggregate():
+            yield result
+        case ResultCall(_, arguments):
+            for argument in arguments:
+                yield from aggregates_of(argument)
+        case _:
+            pass

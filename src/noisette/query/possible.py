@@ -13,81 +13,32 @@ coverage stays. Nothing here knows the data.
 
 import math
 from fractions import Fraction
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
-from noisette.query.aggregate import measures_of, middle
-from noisette.query.kind import Kind
+from noisette.query.aggregate import AGGREGATES, ANYTHING, Span, measures_of, of_kind
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral
 from noisette.query.prepare import Prepared
-from noisette.query.rules import MANY
 
-__all__ = ["ANYTHING", "Span", "possible"]
-
-Span: TypeAlias = tuple[float, float]
-
-ANYTHING: Span = (-math.inf, math.inf)
+__all__ = ["possible"]
 
 
 def possible(result: Result, prepared: Prepared) -> Span:
-    """The ends between which an output lies in every group,."""
+    """The ends between which an output lies in every group."""
     match result:
         case Aggregate():
-            return _aggregate(result, prepared)
+            if result.of is None:
+                return 0.0, math.inf
+            return AGGREGATES[result.function].span(kind_of(result.of, prepared.shape.columns))
         case ResultLiteral(value):
             number = isinstance(value, int | Fraction) and not isinstance(value, bool)
             return (float(value), float(value)) if number else ANYTHING  # type: ignore[arg-type]
         case Key(position):
-            return _of_kind(prepared.keys[position])
+            return of_kind(prepared.keys[position])
         case ResultCall():
             return _call(result, prepared)
         case _:
             assert_never(result)
-
-
-def _of_kind(kind: Kind) -> Span:
-    if not kind.number:
-        return ANYTHING
-    return -math.inf if kind.low is None else float(kind.low), math.inf if kind.high is None else float(kind.high)
-
-
-# Aggregates
-
-
-def _aggregate(aggregate: Aggregate, prepared: Prepared) -> Span:
-    match aggregate.function:
-        case "rows" | "count" | "units":
-            return 0.0, math.inf
-        case "distinct":
-            return 0.0, _different(_kind(aggregate, prepared))
-        case "sum":
-            (measure,) = measures_of(aggregate, prepared.shape, prepared.part)
-            return 0.0 if measure.low >= 0 else -math.inf, 0.0 if measure.high <= 0 else math.inf
-        case "mean" | "quantile":
-            return _of_kind(_kind(aggregate, prepared))
-        case "variance" | "deviation":
-            half = _furthest(_kind(aggregate, prepared))
-            return 0.0, half**2 if aggregate.function == "variance" else half
-        case _:
-            assert_never(aggregate.function)
-
-
-def _kind(aggregate: Aggregate, prepared: Prepared) -> Kind:
-    assert aggregate.of is not None
-    return kind_of(aggregate.of, prepared.shape.columns)
-
-
-def _different(kind: Kind) -> float:
-    """The most different values that can be counted: `aggregate` counts declared keys alone, if they are few."""
-    listed = kind.keys is not None and kind.type != "boolean"
-    return math.inf if kind.count is None or (listed and kind.count > MANY) else float(kind.count)
-
-
-def _furthest(kind: Kind) -> float:
-    """How far a value can be from the middle, from which deviations are measured."""
-    assert kind.low is not None
-    assert kind.high is not None
-    return float(max(kind.high - middle(kind), middle(kind) - kind.low))
 
 
 # Arithmetic

@@ -1,21 +1,22 @@
 """From a query to what must be measured for it: everything that can be refused is refused here, before any data."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from noisette.errors import InputError
 from noisette.query.aggregate import measures_of
+from noisette.query.canonical import measured_text
 from noisette.query.expression import Expression, columns_of
 from noisette.query.kind import MOST_KEYS, Kind, Value
 from noisette.query.measure import Contribution, Measure, Request, contribution
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Query, Result, ResultCall
+from noisette.query.plan import Aggregate, Query, aggregates_in
 from noisette.query.schema import Schema
 from noisette.query.stability import Shape, kinds_read, shape_of
 
-__all__ = ["Prepared", "aggregates_in", "aggregates_of", "members", "prepare", "read_of"]
+__all__ = ["Prepared", "members", "prepare", "read_of"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,14 @@ class Prepared:
     quantiles: tuple[tuple[Measure, Fraction], ...]
     read: tuple[tuple[str, Kind], ...]
 
+    @cached_property
+    def text(self) -> str:
+        """What is measured, as `canonical_text` has it; the query is in its canonical form already."""
+        return measured_text(self.query)
+
     @property
     def opens(self) -> bool:
-        """Whether it tells which groups there are, because not all keys are declared."""
+        """Whether it releases which groups there are, because not all keys are declared."""
         return None in self.request.domains
 
 
@@ -67,12 +73,12 @@ def read_of(query: Query, schema: Schema, *others: Expression | None) -> tuple[t
 
 
 def _members(part: Contribution) -> Measure:
-    """The number of units in a group, which decides whether an unknown key is told."""
+    """The number of units in a group, which decides whether an unknown key is released."""
     return Measure("rows" if part.rows == 1 else "units")
 
 
 def members(prepared: Prepared) -> Measure | None:
-    """The measure that decides which unknown keys are told; None if all keys are declared."""
+    """The measure that decides which unknown keys are released; None if all keys are declared."""
     return _members(prepared.part) if prepared.opens else None
 
 
@@ -88,27 +94,4 @@ def _domains(keys: tuple[Kind, ...]) -> tuple[tuple[Value, ...] | None, ...]:
 def _quantiles(
     aggregates: tuple[Aggregate, ...], shape: Shape, part: Contribution
 ) -> tuple[tuple[Measure, Fraction], ...]:
-    asked = [(measures_of(a, shape, part)[0], a.at) for a in aggregates if a.function == "quantile"]
-    return tuple((measure, at) for measure, at in asked if at is not None)
-
-
-def aggregates_in(query: Query) -> Iterator[Aggregate]:
-    """All aggregates that outputs, having and order use."""
-    for _, result in query.outputs:
-        yield from aggregates_of(result)
-    if query.having is not None:
-        yield from aggregates_of(query.having)
-    for ordering in query.order:
-        yield from aggregates_of(ordering.by)
-
-
-def aggregates_of(result: Result) -> Iterator[Aggregate]:
-    """The aggregates that one result uses."""
-    match result:
-        case Aggregate():
-            yield result
-        case ResultCall(_, arguments):
-            for argument in arguments:
-                yield from aggregates_of(argument)
-        case _:
-            pass
+    return tuple((measures_of(a, shape, part)[0], a.at) for a in aggregates if a.at is not None)

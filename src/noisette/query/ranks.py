@@ -74,7 +74,7 @@ class Ranks:
         return self.ends
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The mechanism in words."""
         flipped = isinstance(self.ends[0], FlippedQuantile)
         return f"{'permute and flip' if flipped else 'exponential mechanism'} on ranks"
@@ -127,7 +127,7 @@ class RanksTogether:
         return self.low, self.high
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         """The mechanism in words."""
         return f"exponential mechanism on ranks, {len(self.at)} quantiles together"
 
@@ -184,27 +184,27 @@ def _bars(value: NDArray[Any], low: Cells, high: Cells, measure: Measure) -> End
 
 
 def ranked(
-    measure: Measure, at: Sequence[Fraction], share: Promise, reach: Sensitivity, level: float
+    measure: Measure, at: Sequence[Fraction], share: Promise, change: Sensitivity, level: float
 ) -> list[Ranks | RanksTogether]:
     """The mechanisms for quantiles of a measure, each of which has that share of a promise."""
     inner = sorted(q for q in at if q not in (0, 1))
-    together = _together(measure, inner, share, reach, level) if len(inner) >= _MANY else None
-    if together is None or _log_errors(together) > sum(_log_error(measure, q, share, reach) for q in inner):
-        return [ranks(measure, q, share, reach, level) for q in sorted(at)]
-    return [*(ranks(measure, q, share, reach, level) for q in sorted(set(at) - set(inner))), together]
+    together = _together(measure, inner, share, change, level) if len(inner) >= _MANY else None
+    if together is None or _log_errors(together) > sum(_log_error(measure, q, share, change) for q in inner):
+        return [ranks(measure, q, share, change, level) for q in sorted(at)]
+    return [*(ranks(measure, q, share, change, level) for q in sorted(set(at) - set(inner))), together]
 
 
-def ranks(measure: Measure, at: Fraction, share: Promise | None, reach: Sensitivity, level: float) -> Ranks:
+def ranks(measure: Measure, at: Fraction, share: Promise | None, change: Sensitivity, level: float) -> Ranks:
     """The mechanisms for one quantile that keep a share of a promise together."""
     assert share is not None
     cells = max(2, measure.cells)
 
     def made(part: Fraction, shift: Fraction = Fraction(0)) -> One:
         promise = share.share(part, delta=0)
-        exponential = _exponential(measure, at, promise, reach, shift)
+        exponential = _exponential(measure, at, promise, change, shift)
         if isinstance(promise, ZCDP) or at in (0, 1):
             return exponential
-        flipped = FlippedQuantile.calibrated(promise, reach, q=at, cells=cells, shift=shift)
+        flipped = FlippedQuantile.calibrated(promise, change, q=at, cells=cells, shift=shift)
         return flipped if flipped.rank_error(level) <= exponential.rank_error(level) else exponential
 
     def away(part: Fraction, misses: float) -> Fraction:
@@ -219,19 +219,19 @@ def ranks(measure: Measure, at: Fraction, share: Promise | None, reach: Sensitiv
 
 
 def _exponential(
-    measure: Measure, at: Fraction, promise: Promise, reach: Sensitivity, shift: Fraction = Fraction(0)
+    measure: Measure, at: Fraction, promise: Promise, change: Sensitivity, shift: Fraction = Fraction(0)
 ) -> Quantile:
-    return Quantile.calibrated(promise, reach, q=at, cells=max(2, measure.cells), shift=shift)
+    return Quantile.calibrated(promise, change, q=at, cells=max(2, measure.cells), shift=shift)
 
 
 def _together(
-    measure: Measure, at: Sequence[Fraction], share: Promise, reach: Sensitivity, level: float
+    measure: Measure, at: Sequence[Fraction], share: Promise, change: Sensitivity, level: float
 ) -> RanksTogether:
     """The shares of all of them for one mechanism: the product of errors is least if each part has as much."""
 
     def made(part: Fraction, shift: Sequence[Fraction] | int = 0) -> Quantiles:
         promise = share.share(part * len(at), delta=0)
-        return Quantiles.calibrated(promise, reach, at=at, cells=max(2, measure.cells), shift=shift)
+        return Quantiles.calibrated(promise, change, at=at, cells=max(2, measure.cells), shift=shift)
 
     away = [_ranks(_beyond(scales, 1 - level)) for scales in made(_END).scales()]
     return RanksTogether(made(_END, [-t for t in away]), made(_END, away))
@@ -242,9 +242,9 @@ def _log_errors(together: RanksTogether) -> float:
     return float(np.log(2 * (together.high.scales() ** 2).sum(axis=1)).sum()) / 2
 
 
-def _log_error(measure: Measure, at: Fraction, share: Promise, reach: Sensitivity) -> float:
+def _log_error(measure: Measure, at: Fraction, share: Promise, change: Sensitivity) -> float:
     """That of the ends of one quantile alone."""
-    return math.log(2) / 2 - math.log(_exponential(measure, at, share.share(_END, delta=0), reach).rate)
+    return math.log(2) / 2 - math.log(_exponential(measure, at, share.share(_END, delta=0), change).rate)
 
 
 # What to expect

@@ -1,10 +1,10 @@
-"""How the types of a plan are held by Arrow and by the engine."""
+"""How Arrow holds the types of a plan."""
 
 import pyarrow
 
 from noisette.query.kind import Type
 
-__all__ = ["ARROW", "ENGINE"]
+__all__ = ["ARROW"]
 
 ARROW: dict[Type, pyarrow.DataType] = {
     "integer": pyarrow.int64(),
@@ -13,13 +13,4 @@ ARROW: dict[Type, pyarrow.DataType] = {
     "boolean": pyarrow.bool_(),
     "date": pyarrow.date32(),
     "timestamp": pyarrow.timestamp("us"),
-}
-
-ENGINE: dict[Type, str] = {
-    "integer": "BIGINT",
-    "real": "DOUBLE",
-    "text": "VARCHAR",
-    "boolean": "BOOLEAN",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
 }

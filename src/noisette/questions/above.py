@@ -243,7 +243,7 @@ class Exactly:
 
     def draw(self, source: Source, schema: Schema, secret: bytes) -> int:
         """Compute it; halves are rounded up, so that numbers that are d whole steps apart stay so."""
-        [[measured]] = source.compute(self.prepared.request, schema, secret).measures
+        [[measured]] = source.aggregate(self.prepared.request, schema, secret).measures
         return max(-_MOST, min(_MOST, math.floor(int(measured) * self.step + Fraction(1, 2))))
 
 

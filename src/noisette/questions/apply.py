@@ -28,7 +28,7 @@ from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.query.canonical import canonical_text, conditions_first
-from noisette.query.caveats import NOISE, clamped, retained, said
+from noisette.query.caveats import NOISE, clamped, retained, sentences
 from noisette.query.expected import SIZES, Expected
 from noisette.query.expression import Name
 from noisette.query.frame import Frame
@@ -261,7 +261,7 @@ class Applied(Told):
         """What is clamped in the rows and in the outputs of blocks, and what a failure counts as."""
         numbers = self.question.numbers
         covers = "" if numbers is None else f"{NOISE}, not how much the blocks differ"
-        return [said([*retained(self.shape), *clamped(dict(self.read)), *self.aggregate.omitted], covers)]
+        return [sentences([*retained(self.shape), *clamped(dict(self.read)), *self.aggregate.omitted], covers)]
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
         """The columns of the answer; ends of error bars lie within the bounds, since all outputs do."""

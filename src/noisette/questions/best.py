@@ -240,7 +240,7 @@ def _score(columns: tuple[Column, ...], by: str) -> float:
     return found[0]
 
 
-class _Once:
+class _Once(Source):
     """A source that computes everything once."""
 
     def __init__(self, source: Source) -> None:
@@ -252,15 +252,20 @@ class _Once:
             self._kept[key] = compute()
         return self._kept[key]
 
-    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures."""
-        found: Exact = self._known(request, lambda: self._source.compute(request, schema, secret))
+        found: Exact = self._known(request, lambda: self._source.aggregate(request, schema, secret))
         return found
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation."""
         key = relation, tuple(columns.items())
         return self._known(key, lambda: self._source.rows(relation, columns, schema, secret))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return self._source.tables
 
     def stored(self, table: str) -> dict[str, str]:
         """The columns of a table."""

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from noisette.answers import Column
@@ -22,12 +23,11 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.query.answer import Scene, columns, key_columns, noises
-from noisette.query.canonical import canonical, canonical_text
-from noisette.query.caveats import NOISE, omissions, said, small_groups
+from noisette.query.canonical import canonical
+from noisette.query.caveats import NOISE, omissions, sentences, small_groups
 from noisette.query.design import Design, design, tasks_of
-from noisette.query.draw import Noised, draw
-from noisette.query.expected import SIZES, Expected, expected, rehearse
-from noisette.query.packed import packed, unpacked
+from noisette.query.draw import Noised, draw, packed, unpacked
+from noisette.query.expected import SIZES, Expected, dry_run, expected
 from noisette.query.plan import Key, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
@@ -120,12 +120,12 @@ class Queries:
         if not self.queries:
             raise InputError("There is nothing to ask: give at least one question.")
         prepared = [prepare(canonical(query), schema) for query in self.queries]
-        order = sorted(range(len(prepared)), key=lambda i: canonical_text(prepared[i].query))  # as `text` has them
+        order = sorted(range(len(prepared)), key=lambda i: prepared[i].text)  # as `text` has them
         tasks, found = tasks_of([prepared[i] for i in order])
         places = [found[order.index(i)] for i in range(len(prepared))]
         made = design(tasks, spend, neighbours, level)
         for question, place in zip(prepared, places, strict=True):
-            rehearse(question, made, place, neighbours, level)
+            dry_run(question, made, place, neighbours, level)
         return QueryOffer(tuple(prepared), tuple(places), made, neighbours, level)
 
 
@@ -139,10 +139,10 @@ class QueryOffer:
     neighbours: Neighbours
     level: float
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The canonical texts of what is measured, sorted, and a digest of the declarations that it rests on."""
-        asked = sorted({canonical_text(question.query) for question in self.prepared})
+        asked = sorted({question.text for question in self.prepared})
         ends = [self.level] if self.design.quantiles else []  # the ends of these error bars are drawn, too
         return json.dumps({"asked": asked, "declared": declared(self.prepared, *ends)})
 
@@ -175,7 +175,7 @@ class QueryOffer:
         rule = self.design.keys.get(place)
         numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
         hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
-        return said([*omissions(question), *hidden], NOISE if numbers else "")
+        return sentences([*omissions(question), *hidden], NOISE if numbers else "")
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""
@@ -186,8 +186,8 @@ class QueryOffer:
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> tuple[Noised, ...]:
         """One pass over the data for each task."""
-        tasks = enumerate(self.design.tasks)
-        return tuple(draw(self.design, i, source.compute(task.request, schema, secret), rng) for i, task in tasks)
+        requests = enumerate(task.request for task in self.design.tasks)
+        return tuple(source.release(one, partial(draw, self.design, i), schema, secret, rng) for i, one in requests)
 
     def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
         """Outputs with error bars."""

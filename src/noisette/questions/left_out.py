@@ -183,7 +183,7 @@ class LeftOutOffer(ByOne):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Count, and add noise."""
-        exact = source.compute(self.prepared.request, self.cells.read_as(schema), secret)
+        exact = source.aggregate(self.prepared.request, self.cells.read_as(schema), secret)
         noisy = np.asarray(self.mechanism(self.cells.numbers(exact), rng))
         return pyarrow.table({"noisy": pyarrow.array(noisy.astype(float))})
 

@@ -86,7 +86,7 @@ class Ahead(ByOne):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
         """Count the rows of each key, and tell the first or nothing."""
-        exact = source.compute(self.prepared.request, schema, secret)
+        exact = source.aggregate(self.prepared.request, schema, secret)
         counts = dict(enumerate(exact.measures[0].tolist()))
         found = self.mechanism(counts, rng)
         assert exact.keys is not None

@@ -113,7 +113,7 @@ class NearestOffer(ByOne):
         return pyarrow.table({"distance": [math.sqrt(found)]})
 
     def _people(self, source: Source, schema: Schema, secret: bytes) -> NDArray[np.int64]:
-        counts = source.compute(self.prepared.request, schema, secret).measures[0]
+        counts = source.aggregate(self.prepared.request, schema, secret).measures[0]
         domains = [domain or () for domain in self.prepared.request.domains]
         places = np.unravel_index(np.flatnonzero(counts), [len(domain) for domain in domains])
         points = [

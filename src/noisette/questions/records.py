@@ -109,7 +109,7 @@ class OfRecords(ByOne):
 
 def read_records(prepared: Prepared, ruler: Ruler, source: Source, schema: Schema, secret: bytes) -> Steps:
     """The records themselves: to be read once they are paid for."""
-    exact = source.compute(prepared.request, schema, secret)
+    exact = source.aggregate(prepared.request, schema, secret)
     assert exact.keys is not None
     there, steps = ruler.steps(exact.keys.column(0).combine_chunks())
     return np.repeat(steps, exact.measures[0][there])

@@ -55,7 +55,7 @@ class Scores:
 
     def read(self, source: Source, schema: Schema, secret: bytes) -> NDArray[np.int64]:
         """The scores themselves: to be called once they are paid for."""
-        found = [source.compute(one.request, schema, secret).measures[0] for one in self.prepared]
+        found = [source.aggregate(one.request, schema, secret).measures[0] for one in self.prepared]
         steps = [int(_measure(one).grid / self.unit) for one in self.prepared]
         return np.concatenate([values * step for values, step in zip(found, steps, strict=True)])
 

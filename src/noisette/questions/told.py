@@ -12,7 +12,7 @@ from noisette.answers import Column
 from noisette.errors import PrivacyError
 from noisette.privacy import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.caveats import Omission, omissions, said
+from noisette.query.caveats import Omission, omissions, sentences
 from noisette.query.design import recorded
 from noisette.query.prepare import Prepared
 
@@ -69,7 +69,7 @@ class ByOne(Told):
     @property
     def caveats(self) -> list[tuple[str, ...]]:
         """What the query leaves out."""
-        return [said([*omissions(self.prepared), *self.omitted], self.covers)]
+        return [sentences([*omissions(self.prepared), *self.omitted], self.covers)]
 
     @property
     def covers(self) -> str:

@@ -145,7 +145,7 @@ class TrianglesOffer(Noised):
     def _edges(self, source: Source, schema: Schema, secret: bytes) -> Any:
         """The edges as pairs of numbers."""
         request = self.prepared.request
-        rows = source.compute(request, schema, secret).measures[0]
+        rows = source.aggregate(request, schema, secret).measures[0]
         number = {value: i for i, value in enumerate(self.vertices)}
         places = [np.array([number.get(value, -1) for value in domain or ()]) for domain in request.domains]
         found = np.unravel_index(np.flatnonzero(rows), [len(place) for place in places])

@@ -26,7 +26,7 @@ from noisette.engines.bounding.words import (
 from noisette.errors import InputError
 from noisette.query.schema import Limits
 
-__all__ = ["Content", "kept"]
+__all__ = ["Content", "retained"]
 
 
 class Content(Protocol):
@@ -47,19 +47,19 @@ class Content(Protocol):
         ...
 
 
-def kept(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, group: Codes | None = None) -> Mask:
-    """Return the mask of the rows that survive the bounds.
+def retained(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, group: Codes | None = None) -> Mask:
+    """Return the mask of the rows that are retained.
 
     `unit` and `group` say whose row it is and where it counts, `rows` is a hash of the row's content. All of them must
     be functions of the row itself (an identifier, its hash), not of its place in the table. `key` is 16 secret bytes.
-    Which of several rows with one hash survive is arbitrary: they are the same row. Without `rows` all rows of a unit
-    in a group are alike.
+    Which of several rows with one hash are retained is arbitrary: they are the same row. Without `rows` all rows of a
+    unit in a group are alike.
 
-    The package says why the surviving table changes by one unit's bounded rows when that unit comes or goes.
+    The package says why the bounded table changes by one unit's bounded rows when that unit comes or goes.
 
     >>> unit, group = np.array([7, 7, 7, 7, 9]), np.array([1, 1, 2, 3, 1])
     >>> rows = np.array([11, 12, 13, 14, 15], np.uint64)
-    >>> mask = kept(unit, group=group, rows=rows, key=bytes(16), limits=Limits(groups=2, rows_per_group=1))
+    >>> mask = retained(unit, group=group, rows=rows, key=bytes(16), limits=Limits(groups=2, rows_per_group=1))
     >>> len(set(group[mask & (unit == 7)])), mask.sum()
     (2, np.int64(3))
     """
@@ -98,7 +98,7 @@ def _zeros(n: int) -> Words:
 
 @dataclass(frozen=True)
 class _Table:
-    """All rows, by their places; without `rows` they are told apart by their places alone."""
+    """All rows, by their places; without `rows` their places distinguish them."""
 
     unit: Codes
     group: Codes
@@ -194,11 +194,11 @@ def _first_rows(table: _Table, rows: _Owned, limit: int) -> Mask:
     alike = repeated(ordered, limit=1)
     if len(alike):
         at = np.flatnonzero(touched(layout.owner(alike), rows.owners).take(rows.owner, mode="clip"))
-        told = _told_apart(keys[at], table.group[rows[at].place], content[at])
-        new = told != content[at]
+        words = _numbered(keys[at], table.group[rows[at].place], content[at])
+        new = words != content[at]
         at = at[new]
         content = content.copy()
-        content[at] = told[new]
+        content[at] = words[new]
         old, keys[at] = keys[at], _row_keys(table, rows[at], content[at], layout)
         ordered = replaced(ordered, old, keys[at])
     last = cut(ordered, rows.owners, limit, layout)
@@ -218,7 +218,7 @@ def _row_keys(table: _Table, rows: _Owned, content: Words, layout: Layout) -> Wo
     return keys
 
 
-def _told_apart(keys: Words, group: Codes, content: Words) -> Words:
+def _numbered(keys: Words, group: Codes, content: Words) -> Words:
     """Return the hash of each row; of rows of one pair that share it, the j-th has j multiples of a constant more.
 
     Alike rows have one key. Where different rows have one too, since tags are cut, the columns decide.
@@ -230,9 +230,9 @@ def _told_apart(keys: Words, group: Codes, content: Words) -> Words:
         begins = np.any([starts(column[order]) for column in (keys, group, content)], axis=0)
     start = np.flatnonzero(begins)
     number = np.arange(len(order)) - np.repeat(start, np.diff(start, append=len(order)))
-    told = content.copy()
-    told[order] += number.view(np.uint64) * MIX
-    return told
+    words = content.copy()
+    words[order] += number.view(np.uint64) * MIX
+    return words
 
 
 def _bound_rows(table: _Table, rows: _Owned, limit: int, mask: Mask) -> None:

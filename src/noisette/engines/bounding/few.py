@@ -1,6 +1,6 @@
 """The bound on groups where there are few of them: a table with a place for every pair, and nothing to sort.
 
-It keeps the same groups as `choice` does, those of the smallest tags. But a pair is tagged once, however many rows it
+It retains the same groups as `choice` does, those of the smallest tags. But a pair is tagged once, however many rows it
 has, and a unit's tags lie side by side, so that its last one is found without carrying owners along.
 """
 

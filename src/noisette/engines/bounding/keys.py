@@ -21,7 +21,7 @@ class Layout:
 
     @staticmethod
     def of(owners: int, codes: int = 1) -> "Layout":
-        """The layout for so many owners and codes."""
+        """The layout for a number of owners and of codes."""
         owner_bits, code_bits = (owners - 1).bit_length(), (codes - 1).bit_length()
         if owner_bits + code_bits > 64:
             raise too_many()

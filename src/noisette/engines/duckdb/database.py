@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import duckdb
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import text_of
-from noisette.engines.duckdb.syntax import column
+from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.sql.syntax import column
 from noisette.errors import InputError
 
 __all__ = ["database_rows"]

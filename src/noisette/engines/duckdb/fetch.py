@@ -1,7 +1,7 @@
-"""Columns gathered batch by batch, in parts by unit: large results of the engine as NumPy arrays of moderate size.
+"""Fetch columns batch by batch, in parts by unit: large results of the engine as NumPy arrays of moderate size.
 
-Memory that is new to the process costs more, page by page, than the numbers in it. So batches reuse theirs, and rows
-are divided into parts, each with all rows of its units, so that whatever is computed of a part stays small, too.
+Page faults on fresh memory dominate, so buffers are reused, and rows are divided into parts, each with all rows of its
+units, so that whatever is computed of a part stays small, too.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
-from noisette.engines.duckdb.content import NULL, words_of
+from noisette.engines.tie_break import NULL, words_of
 from noisette.query.kind import Kind
 
-__all__ = ["BATCH", "Batch", "Gathered", "Maker", "as_held", "gathered", "taken"]
+__all__ = ["BATCH", "Batch", "Columns", "Maker", "as_held", "fetched", "taken"]
 
 BATCH = 1 << 19
 """Rows of a batch at most: as many as allocators still reuse memory for."""
@@ -25,13 +25,13 @@ _FIRST, _GROWTH = 1 << 20, 4  # rows at first, enough for huge pages, and how mu
 
 Batch: TypeAlias = tuple[pyarrow.RecordBatch, NDArray[np.bool_] | None]
 Maker: TypeAlias = Callable[[pyarrow.RecordBatch], NDArray[Any] | pyarrow.Array]
-Gathered: TypeAlias = dict[str, Any]
+Columns: TypeAlias = dict[str, Any]
 
 
-def gathered(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> list[Gathered]:
-    """Whatever the makers make of each batch, in parts by the last bits of a column of whole numbers.
+def fetched(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> list[Columns]:
+    """What the makers make of each batch, in parts by the last bits of a column of whole numbers.
 
-    Of a batch with a mask only those rows count. One batch alone is not divided; there must be one.
+    Of a batch with a mask only the rows of the mask count. A single batch is not divided; there must be one.
     """
     rest = iter(batches)
     first = list(islice(rest, 2))
@@ -82,7 +82,7 @@ class _Growing:
         return pyarrow.chunked_array(self._pieces) if self._pieces else self._block[: self._used]
 
 
-# Columns that are kept
+# Columns that are retained
 
 
 def as_held(name: str, kind: Kind) -> Maker:

@@ -6,27 +6,24 @@ CSV is read into memory by the first question. No value of any row can make read
 and `text` say how; columns of which that is not true are left out. No row of a file is read for opening it.
 """
 
-import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import duckdb
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import text_of
 from noisette.engines.duckdb.csv import Csv, csv_of
 from noisette.engines.duckdb.database import database_rows
+from noisette.engines.duckdb.dialect import text_of
 from noisette.engines.duckdb.parquet import parquet_rows
-from noisette.engines.duckdb.text import valid_table
+from noisette.engines.files import Opened, family_of, files_of, is_database, is_frame
+from noisette.engines.text import valid_table
 from noisette.errors import InputError
 from noisette.query.schema import Schema, Table
 
-__all__ = ["Engine", "Opened", "connected"]
-
-Opened: TypeAlias = Any
-"""A path, a glob or a list of paths (.parquet, .csv, .duckdb), a pair (path of a DuckDB file, table), or a frame."""
+__all__ = ["Engine", "connected"]
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,
@@ -36,7 +33,6 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": False,
     "temp_directory": "",
 }
-_PARQUET, _CSV, _DATABASE = {".parquet", ".pq"}, {".csv", ".tsv"}, {".duckdb", ".db"}
 
 
 @dataclass(frozen=True)
@@ -64,12 +60,12 @@ class Engine:
 
     def open(self, name: str, source: Opened, files: Sequence[str], table: Table | None) -> None:
         """Make one source known, or all tables of a database."""
-        if _is_frame(source):
+        if is_frame(source):
             import pyarrow
 
             self._register(name, valid_table(pyarrow.table(source), name))
             return
-        match _family(_suffix(files[0])):
+        match family_of(files[0]):
             case ".parquet":
                 self._view(name, *parquet_rows(self.connection, files, name))
             case ".csv":
@@ -99,7 +95,7 @@ def connected(
     """
     whole = {"all": (tables, None)} if isinstance(tables, str | Path) else tables
     _check_names(whole)
-    files = {name: _files(source) for name, source in whole.items() if not _is_frame(source)}
+    files = {name: files_of(source) for name, source in whole.items() if not is_frame(source)}
     connection = duckdb.connect(":memory:", config=_SETTINGS | ({} if threads is None else {"threads": threads}))
     _lock(connection, [path for paths in files.values() for path in paths])
     engine = Engine(connection)
@@ -117,53 +113,10 @@ def _check_names(tables: Mapping[str, Opened]) -> None:
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
-    allowed = [form for path in paths for form in (path, *([f"{path}.wal"] if _suffix(path) in _DATABASE else []))]
+    allowed = [form for path in paths for form in (path, *([f"{path}.wal"] if is_database(path) else []))]
     connection.execute("SET allowed_paths = ?", [allowed])
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
-
-
-# Sources
-
-
-def _is_frame(source: Opened) -> bool:
-    return hasattr(source, "__arrow_c_stream__")
-
-
-def _files(source: Opened) -> list[str]:
-    """The files that a source names, all of them there."""
-    if isinstance(source, tuple) and len(source) == 2 and (source[1] is None or _suffix(source[0]) in _DATABASE):
-        if source[1] is None and _suffix(source[0]) not in _DATABASE:
-            raise InputError("Give each file the name of its table: {'visits': 'visits.parquet'}.")
-        source = source[0]
-    listed = source if isinstance(source, list | tuple) else [source]
-    if not listed or not all(isinstance(part, str | Path) for part in listed):
-        raise InputError("A table is a path, a list of paths, or a frame that speaks Arrow (pandas, polars, pyarrow).")
-    found = [path for part in listed for path in _expanded(str(part))]
-    suffixes = {_suffix(path) for path in found}
-    if len({_family(suffix) for suffix in suffixes}) > 1:
-        raise InputError("The files of one table must be of one kind.")
-    return found
-
-
-def _expanded(path: str) -> list[str]:
-    if Path(path).is_file():
-        return [str(Path(path).resolve())]
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
-    if not found:
-        raise InputError(f"There is no file {path}.")
-    return [str(Path(name).resolve()) for name in found if Path(name).is_file()]
-
-
-def _suffix(path: str | Path) -> str:
-    return Path(path).suffix.lower() if isinstance(path, str | Path) else ""
-
-
-def _family(suffix: str) -> str:
-    for family in (_PARQUET, _CSV, _DATABASE):
-        if suffix in family:
-            return min(family)
-    raise InputError(f"Files that end in {suffix or 'nothing'} cannot be opened: use .parquet, .csv or .duckdb.")
 
 
 def _opens(engine: Engine, name: str, source: Opened, files: Sequence[str], table: Table | None) -> bool:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import duckdb
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import text_of
-from noisette.engines.duckdb.syntax import column
+from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.sql.syntax import column
 from noisette.errors import InputError
 
 __all__ = ["parquet_rows"]

@@ -1,13 +1,12 @@
-"""The rows that are kept of each unit: fetched as numbers, chosen by `bounding`, in columns that can be grouped again.
+"""The retained rows of each unit: fetched as numbers, chosen by `bounding`, in columns that can be grouped again.
 
 Whose a row is and where it counts must be exact, and the choice for a unit may depend on nothing but its own rows, so
 that no other unit can change it. Whole numbers are their own identity. Other units, and groups of unknown keys, are
-represented by a hash, which is a function of the value alone; where two values share a hash, the units that this
-concerns are chosen for one by one. (Numbers in order of appearance or rank would be exact too, but one new unit would
-shift all others, and with them what is kept of them.)
+represented by a hash, which is a function of the value alone; where two values share a hash, the
+choice is made unit by unit for the units it concerns. (Numbers in order of appearance or rank would be exact too, but
+one new unit would shift all others, and with them which of their rows are retained.)
 """
 
-import hashlib
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,27 +18,28 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, kept
-from noisette.engines.duckdb.compile import INTEGERS, Stored, selected, unit_type
-from noisette.engines.duckdb.content import Apart, narrowest, words_of
-from noisette.engines.duckdb.fetch import BATCH, Gathered, Maker, as_held, gathered, taken
-from noisette.engines.duckdb.group_by import coded, matched, numbered, told, unit_rows
-from noisette.engines.duckdb.keys import Key
+from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, retained
+from noisette.engines.duckdb.fetch import BATCH, Columns, Maker, as_held, fetched, taken
 from noisette.engines.duckdb.session import Session
-from noisette.engines.duckdb.syntax import column, hash_of, try_cast
+from noisette.engines.sql.group_by import coded, matched, numbered, released_keys, unit_rows
+from noisette.engines.sql.keys import Key
+from noisette.engines.sql.relation import Stored, selected, unit_type
+from noisette.engines.sql.syntax import column, hash_of, try_cast
+from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
+from noisette.engines.types import INTEGERS
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema
 from noisette.query.stability import UNIT, shape_of
 
-__all__ = ["Survivors", "alone", "survivors"]
+__all__ = ["RetainedRows", "retained_rows", "single_row"]
 
 _Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Survivors:
-    """Rows that are kept: `rows` holds `code`, the columns, and `head`, TRUE in one row of each unit in each group.
+class RetainedRows:
+    """Retained rows: `rows` holds `code`, the columns, and `first`, TRUE in one row of each unit in each group.
 
     `size` is how many codes there are; `keys` what they stand for, if the keys were unknown.
     """
@@ -49,80 +49,80 @@ class Survivors:
     keys: pyarrow.Table | None
 
 
-def survivors(
+def retained_rows(
     session: Session,
     request: Request,
     keys: Sequence[Key],
     columns: Mapping[str, str],
-    apart: Sequence[str],
+    ties: Sequence[str],
     schema: Schema,
     stored: Stored,
     secret: bytes,
     *,
-    heads: bool,
-) -> Survivors:
-    """The rows that are kept of each unit, with columns of the relation under new names; `apart` tell rows apart."""
+    firsts: bool,
+) -> RetainedRows:
+    """The retained rows of each unit, with columns of the relation under new names; `ties` break ties among them."""
     scope = shape_of(request.source, schema).columns
-    tell = {name: columns[name] if scope[name].type != "text" else f"t{i}" for i, name in enumerate(apart)}
+    broken_by = {name: columns[name] if scope[name].type != "text" else f"t{i}" for i, name in enumerate(ties)}
     made = {new: _narrow(column(name), scope[name]) for name, new in columns.items()}
-    made |= {new: hash_of(column(name)) for name, new in tell.items() if new not in made}
-    with session.lent() as lend:
+    made |= {new: hash_of(column(name)) for name, new in broken_by.items() if new not in made}
+    with session.registered() as register:
         names = [*made, UNIT]
-        rows = coded(unit_rows(request, keys, made, schema, stored, secret), keys, names, lend)
+        rows = coded(unit_rows(request, keys, made, schema, stored, secret), keys, names, register)
         if all(key.values is not None for key in keys):
             size, found = math.prod(key.size for key in keys), None
             rows = numbered(rows, keys, names)
         else:
             found = _groups(session, rows, len(keys))
             size, places = len(found), {f"g{i}": f"g{i}" for i in range(len(keys))}
-            rows, names = matched(rows, lend(found), places, {"code": "code", "tag": "tag"}, names), [*names, "tag"]
+            rows, names = matched(rows, register(found), places, {"code": "code", "tag": "tag"}, names), [*names, "tag"]
         plain = unit_type(request.source, schema, stored) in INTEGERS
         units = None if plain else _colliding_units(session, rows)
         if units is not None:
-            rows = matched(rows, lend(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
+            rows = matched(rows, register(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
             names.append("identity")
-        choice = _Choice(_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        choice = _Choice(choice_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
         few = size if plain and found is None else None
         fetch = _as_numbers(rows, names, size, plain=plain)
-        parts, choice = _fetched(session, fetch, columns, tell.values(), scope, choice, few)
+        parts, choice = _fetched(session, fetch, columns, broken_by.values(), scope, choice, few)
     left = []
     while parts:
         arrays = parts.pop()
-        crowd = _Crowd.of(arrays, tell.values(), _mix(secret), grouped=bool(keys))
-        at = np.flatnonzero(crowd.kept(choice))
-        made = {"code": taken(crowd.code, at, Kind("integer", nullable=False))}
+        part = _Rows.of(arrays, broken_by.values(), mix_of(secret), grouped=bool(keys))
+        at = np.flatnonzero(part.retained(choice))
+        made = {"code": taken(part.code, at, Kind("integer", nullable=False))}
         made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
-        left.append(pyarrow.table(made | ({"head": crowd.heads(at, size, choice.limits)} if heads else {})))
-    return Survivors(pyarrow.concat_tables(left), size, None if found is None else told(found, keys))
+        left.append(pyarrow.table(made | ({"first": part.firsts(at, size, choice.limits)} if firsts else {})))
+    return RetainedRows(pyarrow.concat_tables(left), size, None if found is None else released_keys(found, keys))
 
 
 def _fetched(
     session: Session,
     rows: exp.Select,
     columns: Mapping[str, str],
-    tell: Collection[str],
+    broken_by: Collection[str],
     scope: Mapping[str, Kind],
     choice: "_Choice",
     size: int | None,
-) -> tuple[list[Gathered], "_Choice"]:
-    """The columns to keep, hashes of text, `unit` and `code`; `tag` and `identity` where these do not say all.
+) -> tuple[list[Columns], "_Choice"]:
+    """The columns to retain, hashes of text, `unit` and `code`; `tag` and `identity` where hashes may collide.
 
-    Where unit and code are numbers that say all, and there are few codes, the bound on groups is applied on the way.
+    Where unit and code are plain numbers, and there are few codes, the bound on groups is applied on the way.
     """
     there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
     makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
-    makers |= {name: _numbers(name) for name in (*there, *(n for n in tell if n not in makers))}
+    makers |= {name: _numbers(name) for name in (*there, *(n for n in broken_by if n not in makers))}
     limit = choice.limits.groups
     if size is None or limit is None or not limit < size <= MOST_GROUPS:
-        every = session.stream(rows, BATCH, lambda reader: gathered(((b, None) for b in _some(reader)), makers, UNIT))
+        every = session.stream(rows, BATCH, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
         return every, choice
     batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
     pairs = [(makers[UNIT](batch), makers["code"](batch)) for batch in batches]
     masks = first_groups(pairs, groups=size, limit=limit, key=choice.key)
     if masks is None:
-        return gathered(((batch, None) for batch in batches), makers, UNIT), choice
+        return fetched(((batch, None) for batch in batches), makers, UNIT), choice
     left = replace(choice, limits=replace(choice.limits, groups=None))
-    return gathered(zip(batches, masks, strict=True), makers, UNIT), left
+    return fetched(zip(batches, masks, strict=True), makers, UNIT), left
 
 
 def _numbers(name: str) -> Maker:
@@ -135,7 +135,7 @@ def _signed(numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _some(reader: pyarrow.RecordBatchReader) -> Iterator[pyarrow.RecordBatch]:
-    """The batches that have rows, or else one that has none: it says of what type the columns are."""
+    """The batches that have rows; without any, one empty batch, which has the types of the columns."""
     nothing = True
     for batch in reader:
         if len(batch):
@@ -149,17 +149,6 @@ def _narrow(sql: exp.Expr, kind: Kind) -> exp.Expr:
     """The same integers in less memory; no clean value is lost."""
     smaller = narrowest(kind)
     return sql if smaller is None else try_cast(sql, smaller)
-
-
-def _key(secret: bytes) -> bytes:
-    return hashlib.sha256(b"noisette: which rows of a unit are kept" + secret).digest()[:16]
-
-
-def _mix(secret: bytes) -> np.uint64:
-    """How the columns of a row become one word: an odd number that only the secret tells."""
-    return np.uint64(
-        int.from_bytes(hashlib.sha256(b"noisette: what tells rows apart" + secret).digest()[:8], "big") | 1
-    )
 
 
 # From the engine
@@ -176,7 +165,7 @@ def _groups(session: Session, rows: exp.Select, count: int) -> pyarrow.Table:
 
 
 def _colliding_units(session: Session, rows: exp.Select) -> pyarrow.Table | None:
-    """All units with a number and their `tag`, if there are two with one hash; None otherwise, which is always."""
+    """Units whose 64-bit hashes collide, numbered; None when there is no collision (the normal case)."""
     different = selected(rows, {UNIT: column(UNIT)}).distinct()
     tagged = selected(different, {"tag": hash_of(column(UNIT))})
     both = {"units": exp.Count(this=exp.Star()), "tags": exp.Count(this=exp.Distinct(expressions=[column("tag")]))}
@@ -196,7 +185,7 @@ def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, *, plain: boo
 
 
 def _repeated(tagged: pyarrow.Table | None) -> _Codes:
-    """The tags that stand for more than one unit or group."""
+    """The tags that more than one unit or group has."""
     if tagged is None:
         return np.empty(0, np.int64)
     tags, counts = np.unique(words_of(tagged.column("tag")), return_counts=True)
@@ -207,27 +196,27 @@ def _repeated(tagged: pyarrow.Table | None) -> _Codes:
 
 
 @dataclass(frozen=True)
-class _Crowd:
+class _Rows:
     """Rows as arrays: the choice depends on `unit`, `tag` and `content`; `identity` and `code` say what is the same."""
 
     unit: _Codes
     identity: _Codes
     tag: _Codes | None
     code: _Codes
-    content: Apart | None  # None: all rows of a unit in a group are alike
+    content: TieBreak | None  # None: all rows of a unit in a group are alike
 
     @staticmethod
-    def of(arrays: Gathered, tell: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Crowd":
+    def of(arrays: Columns, broken_by: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Rows":
         """The arrays of what was fetched."""
         unit, code = arrays[UNIT], arrays["code"]
         arrays = {"identity": unit, "tag": code} | arrays
-        content = Apart(tuple(arrays[name] for name in tell), mix) if tell else None
-        return _Crowd(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
+        content = TieBreak(tuple(arrays[name] for name in broken_by), mix) if broken_by else None
+        return _Rows(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
 
-    def kept(self, choice: "_Choice") -> NDArray[np.bool_]:
-        """Which rows are kept."""
+    def retained(self, choice: "_Choice") -> NDArray[np.bool_]:
+        """Which rows are retained."""
         key, limits = choice.key, choice.limits
-        mask = kept(self.unit, group=self.tag, rows=self.content, key=key, limits=limits)
+        mask = retained(self.unit, group=self.tag, rows=self.content, key=key, limits=limits)
         doubt = np.isin(self.unit, choice.units) if len(choice.units) else np.zeros(len(self.unit), bool)
         if self.tag is not None and len(choice.tags):
             doubt |= np.isin(self.tag, choice.tags)
@@ -235,12 +224,12 @@ class _Crowd:
             at = np.flatnonzero(self.identity == one)
             group = None if self.tag is None else _own_groups(self.tag[at], self.code[at])
             rows = None if self.content is None else self.content[at]
-            mask[at] = kept(self.unit[at], group=group, rows=rows, key=key, limits=limits)
+            mask[at] = retained(self.unit[at], group=group, rows=rows, key=key, limits=limits)
         return mask
 
-    def heads(self, at: NDArray[np.intp], size: int, limits: Limits) -> pyarrow.Array:
-        """TRUE in one of the kept rows of each unit in each group, NULL in the others."""
-        if alone(limits):
+    def firsts(self, at: NDArray[np.intp], size: int, limits: Limits) -> pyarrow.Array:
+        """TRUE in one of the retained rows of each unit in each group, NULL in the others."""
+        if single_row(limits):
             return pyarrow.array(np.ones(len(at), bool))
         owner, _ = dense(self.identity[at])
         _, first = np.unique(owner * size + self.code[at], return_index=True)
@@ -251,7 +240,7 @@ class _Crowd:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What a choice depends on beside the rows; `units` and `tags` are hashes that do not tell what they stand for."""
+    """What a choice depends on beside the rows; `units` and `tags` are hashes that collide."""
 
     key: bytes
     limits: Limits
@@ -259,7 +248,7 @@ class _Choice:
     tags: _Codes
 
 
-def alone(limits: Limits) -> bool:
+def single_row(limits: Limits) -> bool:
     """Whether a unit has one row in a group at most."""
     return 1 in (limits.rows, limits.rows_per_group)
 

@@ -1,26 +1,24 @@
-"""A conversation with a locked engine: one question at a time, tables lent for its length, none of its own words."""
+"""A session with a locked engine: one question at a time, temporary tables, and none of its own words."""
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import text_of
+from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.sql.aggregate import Run
 from noisette.errors import NoisetteError
 
-__all__ = ["FAILED", "Run", "Session"]
+__all__ = ["FAILED", "Session"]
 
 T = TypeVar("T")
 
-Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
-"""Runs a SELECT, which is written only if it has to be."""
-
-_MOST_TEXTS = 64  # questions whose SELECTs are remembered
+_MOST_TEXTS = 64  # questions whose SELECTs are cached
 
 _INTERRUPTED = "Query interrupted"  # in a RuntimeError, after a signal
 
@@ -34,26 +32,26 @@ class Session:
         self.connection = connection
         self.lock = threading.RLock()
         self._names = (f"noisette_{i}" for i in count())
-        self._lent = 0
+        self._registered = 0
         self._texts: dict[Hashable, dict[int, str]] = {}
 
     def run(self, select: exp.Select) -> pyarrow.Table:
         """The rows of a SELECT."""
         return self._read(text_of(select))
 
-    def remembering(self, question: Hashable) -> "Run":
-        """A way to run the SELECTs of a question, always the same ones: they are written once.
+    def cached(self, question: Hashable) -> Run:
+        """Runs the SELECTs of a question, whose texts are cached: a question always has the same ones.
 
-        Those that need tables lent to them are written anew, since these get other names.
+        Those that use temporary tables are written anew, since these get other names.
         """
         texts, numbers = self._texts.setdefault(question, {}), count()
         while len(self._texts) > _MOST_TEXTS:
             self._texts.pop(next(iter(self._texts)))
 
         def run(write: Callable[[], exp.Select]) -> pyarrow.Table:
-            number, lent = next(numbers), self._lent
+            number, before = next(numbers), self._registered
             text = texts.get(number) or text_of(write())
-            if lent == self._lent:
+            if before == self._registered:
                 texts[number] = text
             return self._read(text)
 
@@ -63,7 +61,7 @@ class Session:
         return self.quietly(lambda: self.connection.sql(text).to_arrow_table())
 
     def stream(self, select: exp.Select, rows: int, use: Callable[[pyarrow.RecordBatchReader], T]) -> T:
-        """What is made of the rows of a SELECT, which come in batches of so many."""
+        """What is made of the rows of a SELECT, which come in batches of at most `rows`."""
         found: T = self.quietly(lambda: use(self.connection.sql(text_of(select)).to_arrow_reader(rows)))
         return found
 
@@ -73,30 +71,29 @@ class Session:
         rows = self.quietly(lambda: self.connection.sql(text_of(nothing)))
         return dict(zip(rows.columns, map(str, rows.types), strict=True))
 
-    def keep(self, table: pyarrow.Table) -> str:
-        """Make a table known to the engine until it is dropped; return its name."""
+    def register(self, table: pyarrow.Table) -> str:
+        """Register a table with the engine until it is dropped; return its name."""
         name = next(self._names)
         self.quietly(lambda: self.connection.register(name, table))
         return name
 
     def drop(self, name: str) -> None:
-        """Forget a table that was kept."""
+        """Unregister a table."""
         self.quietly(lambda: self.connection.unregister(name))
 
     @contextmanager
-    def lent(self) -> Iterator[Callable[[pyarrow.Table], str]]:
-        """Within it, a function that lends tables to the engine; afterwards they are gone."""
+    def registered(self) -> Iterator[Callable[[pyarrow.Table], str]]:
+        """A function that registers tables for as long as the context lasts."""
         names: list[str] = []
 
-        def lend(table: pyarrow.Table) -> str:
-            names.append(next(self._names))
-            self._lent += 1
-            self.quietly(lambda: self.connection.register(names[-1], table))
+        def register(table: pyarrow.Table) -> str:
+            self._registered += 1
+            names.append(self.register(table))
             return names[-1]
 
         with self.lock:
             try:
-                yield lend
+                yield register
             finally:
                 for name in names:
                     self.connection.unregister(name)

@@ -7,29 +7,31 @@ from pathlib import Path
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.aggregate import tally_kept, tally_rows
-from noisette.engines.duckdb.bounded_tables import Kept, Shelf
-from noisette.engines.duckdb.compile import Stored, base_type, selected
-from noisette.engines.duckdb.content import telling
-from noisette.engines.duckdb.expressions import normalised
-from noisette.engines.duckdb.group_by import Valued, kept_rows, request_rows, valued
-from noisette.engines.duckdb.keys import Key, keys_of, postponed
-from noisette.engines.duckdb.opening import Opened, connected
-from noisette.engines.duckdb.retained import alone, survivors
-from noisette.engines.duckdb.rows import rows
+from noisette.engines.contract import Source
+from noisette.engines.duckdb.cache import BoundedTable, Cache
+from noisette.engines.duckdb.opening import connected
+from noisette.engines.duckdb.retained import retained_rows, single_row
 from noisette.engines.duckdb.session import Session
-from noisette.engines.duckdb.syntax import column, is_null
+from noisette.engines.files import Opened
+from noisette.engines.sql.aggregate import aggregate_retained, aggregate_rows
+from noisette.engines.sql.expressions import normalised
+from noisette.engines.sql.group_by import Valued, bounded_rows, request_rows, valued
+from noisette.engines.sql.keys import Key, keys_of, postponed
+from noisette.engines.sql.relation import Stored, relation_sql, selected
+from noisette.engines.sql.syntax import column, is_null
+from noisette.engines.tie_break import tie_breakers
+from noisette.engines.types import CLEAN, base_type
 from noisette.errors import InputError
 from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Limits, Schema, Table
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import ROW, UNIT, shape_of, tables_of
 
 __all__ = ["DuckDB"]
 
 
-class DuckDB:
+class DuckDB(Source):
     """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
@@ -53,10 +55,14 @@ class DuckDB:
         most_bytes: int = 2**31,
     ) -> None:
         self._engine = connected(tables, schema, threads=threads)
-        self.tables = self._engine.tables
         self._session = Session(self._engine.connection)
-        self._shelf = Shelf(self._session, most_tables=most_tables, most_bytes=most_bytes)
+        self._cache = Cache(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return self._engine.tables
 
     def stored(self, table: str) -> dict[str, str]:
         """The columns of a table and the types they are stored as, from metadata alone."""
@@ -85,8 +91,8 @@ class DuckDB:
         found = self._session.run(selected(counted, {"most": exp.Max(this=column("n"))})).to_pylist()[0]["most"]
         return int(found or 0)
 
-    def compute(self, request: Request, schema: Schema, secret: bytes) -> Exact:
-        """The exact measures; `secret` keys the choice of the rows that are kept of each unit."""
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures; `secret` keys the choice of the rows that are retained of each unit."""
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
@@ -94,33 +100,47 @@ class DuckDB:
             if request.limits is None:
                 values = {v: f"v{i}" for i, v in enumerate(wanted)}
                 keys = postponed(keys, request, schema, stored)
-                run = self._session.remembering((request, tables_of(request.source, schema), secret))
-                with self._session.lent() as lend:
-                    return tally_rows(
+                run = self._session.cached((request, tables_of(request.source, schema), secret))
+                with self._session.registered() as register:
+                    return aggregate_rows(
                         run,
-                        lend,
+                        register,
                         lambda: request_rows(request, keys, values, schema, stored, secret),
                         keys,
                         request.measures,
                         values,
                     )
-            kept = self._kept(request, keys, wanted, schema, stored, secret)
+            table = self._bounded_table(request, keys, wanted, schema, stored, secret)
             values = {v: f"v{i}" for i, v in enumerate(wanted)}
             scope = shape_of(request.source, schema).columns
-            others = ["code", *(["head"] if kept.heads else [])]
-            run = self._session.remembering((kept.name, request.measures, tables_of(request.source, schema)))
-            return tally_kept(
+            others = ["code", *(["first"] if table.firsts else [])]
+            run = self._session.cached((table.name, request.measures, tables_of(request.source, schema)))
+            return aggregate_retained(
                 run,
-                lambda: kept_rows(kept.name, kept.columns, others, values, scope),
-                kept.size,
-                kept.keys,
+                lambda: bounded_rows(table.name, table.columns, others, values, scope),
+                table.size,
+                table.keys,
                 request.measures,
                 values,
             )
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
-        """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
-        return rows(self._session, relation, columns, schema, self._ready(relation, schema), secret)
+        """Columns of a relation under new names, and `unit`, which numbers the units from 0 in no particular order.
+
+        Equal numbers are the same unit, exactly. Where each row is a unit by itself there is no such column.
+        """
+        shape, stored = shape_of(relation, schema), self._ready(relation, schema)
+        made: dict[str, exp.Expr] = {
+            new: exp.cast(column(name), CLEAN[shape.columns[name].type]) for name, new in columns.items()
+        }
+        owned = shape.unit not in (None, ROW)
+        if owned:
+            made[UNIT] = column(UNIT)
+        found = self._session.run(selected(relation_sql(relation, schema, stored, set(columns), secret=secret), made))
+        if not owned:
+            return found
+        numbers = found.column(UNIT).combine_chunks().dictionary_encode().indices.cast(pyarrow.int64())
+        return found.drop_columns([UNIT]).append_column(UNIT, numbers)
 
     def _ready(self, relation: Relation, schema: Schema) -> Stored:
         """How the tables of a relation are stored; those in CSV files are read before the first question about them."""
@@ -133,7 +153,7 @@ class DuckDB:
         for table in tables:
             self._session.quietly(partial(self._engine.load, table.name))
 
-    def _kept(
+    def _bounded_table(
         self,
         request: Request,
         keys: tuple[Key, ...],
@@ -141,20 +161,20 @@ class DuckDB:
         schema: Schema,
         stored: Stored,
         secret: bytes,
-    ) -> Kept:
-        """The table of kept rows, from the shelf or made now, with what earlier questions wanted of it."""
+    ) -> BoundedTable:
+        """The table of retained rows, from the cache or made now, with what earlier questions wanted of it."""
         tables, limits = tables_of(request.source, schema), request.limits
         asked = {name for _, of, *_ in wanted for name in columns_of(of)}
-        apart = telling(request, asked, schema)
-        frame = (request.source, request.keys, request.domains, limits, tables, secret, apart)
-        heads = any(measure.what == "units" for measure in request.measures)
-        kept = self._shelf.find(frame)
-        if kept is not None:
-            if kept.holds(asked, heads=heads):
-                return kept
-            asked, heads = asked | set(kept.columns), heads or kept.heads
+        ties = tie_breakers(request, asked, schema)
+        frame = (request.source, request.keys, request.domains, limits, tables, secret, ties)
+        firsts = any(measure.what == "units" for measure in request.measures)
+        table = self._cache.find(frame)
+        if table is not None:
+            if table.holds(asked, firsts=firsts):
+                return table
+            asked, firsts = asked | set(table.columns), firsts or table.firsts
         scope = shape_of(request.source, schema).columns
-        held = [n for n in scope if n in asked or (n in apart and scope[n].type != "text")]
-        columns, heads = {name: f"c{i}" for i, name in enumerate(held)}, heads or alone(limits or Limits())
-        found = survivors(self._session, request, keys, columns, apart, schema, stored, secret, heads=heads)
-        return self._shelf.put(frame, found, columns, heads=heads)
+        held = [n for n in scope if n in asked or (n in ties and scope[n].type != "text")]
+        columns, firsts = {name: f"c{i}" for i, name in enumerate(held)}, firsts or single_row(limits or Limits())
+        found = retained_rows(self._session, request, keys, columns, ties, schema, stored, secret, firsts=firsts)
+        return self._cache.put(frame, found, columns, firsts=firsts)

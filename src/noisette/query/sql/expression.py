@@ -21,7 +21,7 @@ from noisette.query.sql.refusals import refusal
 __all__ = ["expression"]
 
 LARGEST_SIZE = 2_000
-"""An expression that SQL repeats on its way into the plan has at most so many nodes."""
+"""The most nodes of an expression that SQL repeats on its way into the plan."""
 
 
 def expression(node: exp.Expr, scope: Scope) -> Expression:

@@ -29,10 +29,10 @@ Items: TypeAlias = tuple[tuple[str, exp.Expr], ...]
 """Columns by their names, as they are written."""
 
 MOST_TABLES = 16
-"""A query reads at most so many tables, each counted as often as it is used."""
+"""The most tables that a query reads, each counted as often as it is used."""
 
 DEEPEST = 12
-"""Sub-queries, and uses of WITH, stand at most so many levels within each other."""
+"""The most levels of sub-queries, and of uses of WITH, within each other."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import Any
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.query.aggregate import AGGREGATES
 from noisette.query.canonical import normal
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Function, Key, Result, ResultCall, ResultLiteral
+from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral
 from noisette.query.sql.expression import expression
 from noisette.query.sql.names import Scope, find
 from noisette.query.sql.refusals import refusal, shown
@@ -24,15 +25,7 @@ from noisette.query.tree import expression_text
 
 __all__ = ["Groups", "aggregate", "has_aggregate", "is_aggregate", "position", "result", "result_type"]
 
-_OF_VALUES: dict[type[exp.Expr], Function] = {
-    exp.Sum: "sum",
-    exp.Avg: "mean",
-    exp.Variance: "variance",
-    exp.VariancePop: "variance",
-    exp.Stddev: "deviation",
-    exp.StddevPop: "deviation",
-    exp.StddevSamp: "deviation",
-}
+_OF_VALUES = {getattr(exp, name): function for function, each in AGGREGATES.items() for name in each.sql}
 _AT = {exp.Min: Fraction(0), exp.Median: Fraction(1, 2), exp.Max: Fraction(1)}
 _QUANTILES = (exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
 _OTHERS = (exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)

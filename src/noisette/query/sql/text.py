@@ -1,8 +1,8 @@
 """From text to a checked syntax tree: an allow-list, so that what is not understood is refused and never passed on.
 
 `ALLOWED` lists every class of node and, for each, the parts of it that may be filled. A node or a part that is not on
-the list is refused with a sentence that says what to write instead (`sql_refusals`). No sentence
-quotes a literal of the query, and none repeats what the parser underneath has to say.
+the list is refused with a sentence that says what to write instead (`refusals`). No sentence quotes a
+literal of the query, and none repeats what the parser underneath has to say.
 """
 
 import re
@@ -10,20 +10,21 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.duckdb import DuckDB as Grammar  # of what analysts write, whichever engine computes
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from noisette.errors import InputError
+from noisette.query.aggregate import AGGREGATES
 from noisette.query.sql.refusals import refusal
 
-__all__ = ["DEEPEST", "LONGEST", "read", "read_clause"]
+__all__ = ["DEEPEST", "LONGEST", "read", "read_clause", "statements"]
 
 LONGEST = 20_000
-"""A query has at most so many characters."""
+"""The most characters of a query."""
 
 DEEPEST = 40
-"""Brackets, functions and sub-queries stand at most so many levels within each other; a chain of AND or OR is one."""
+"""The most levels of brackets, functions and sub-queries within each other; a chain of AND or OR is one level."""
 
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -64,8 +65,8 @@ ALLOWED = {
     **_allow("this", exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeekIso, exp.Hour),
     # aggregates, and what is computed from them
     **_allow("this big_int", exp.Count),
-    **_allow("this", exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median),
-    **_allow("this", exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop, exp.StddevSamp),
+    **_allow("this", exp.CountIf, exp.Min, exp.Max, exp.Median),
+    **_allow("this", *(getattr(exp, name) for each in AGGREGATES.values() for name in each.sql)),
     **_allow("this quantile", exp.Quantile),
     **_allow("this expression", exp.PercentileCont, exp.PercentileDisc, exp.WithinGroup, exp.Filter),
     **_allow("this decimals", exp.Round),
@@ -107,7 +108,7 @@ def _tokens(text: str) -> list[Token]:
     if _UNREADABLE.search(text):
         raise InputError("The query holds characters that are not text: write it with printable ones.")
     try:
-        tokens = DuckDB().tokenize(text)
+        tokens = Grammar().tokenize(text)
     except Exception:
         raise InputError("The query cannot be read: check that every quotation mark is closed.") from None
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -130,7 +131,7 @@ def _check_tokens(tokens: list[Token]) -> None:
 
 def _parsed(tokens: list[Token], text: str, skip: int) -> exp.Select:
     try:
-        trees = DuckDB().parser().parse(tokens, text)
+        trees = Grammar().parser().parse(tokens, text)
     except RecursionError:
         raise _too_deep() from None
     except ParseError as error:
@@ -177,3 +178,27 @@ def _nodes(tree: exp.Expr) -> Iterator[tuple[exp.Expr, int]]:
         for child in node.iter_expressions():
             chain = type(child) is type(node) and isinstance(node, exp.And | exp.Or)
             stack.append((child, depth if chain else depth + 1))
+
+
+# Several statements
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text, separated by semicolons; those within quotation marks and comments separate nothing.
+
+    >>> statements("SELECT ';'; -- a;b\\nSELECT 2;")
+    ["SELECT ';'", 'SELECT 2']
+    """
+    try:
+        tokens = Grammar().tokenize(text)
+    except Exception:
+        raise InputError("The queries cannot be read: check that every quotation mark is closed.") from None
+    found: list[str] = []
+    start, last = None, 0
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            found += [] if start is None else [text[start:last]]
+            start = None
+        else:
+            start, last = token.start if start is None else start, token.end + 1
+    return found if start is None else [*found, text[start:last]]

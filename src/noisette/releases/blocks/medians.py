@@ -63,7 +63,7 @@ class Median:
         return tuple(
             Expected(
                 name,
-                f"{self.ranks.said}, in cells of {self.numbers.width(i) / CELLS:.4g}",
+                f"{self.ranks.description}, in cells of {self.numbers.width(i) / CELLS:.4g}",
                 f"ranks of blocks: {self.terms.each}",
                 None,
                 {},

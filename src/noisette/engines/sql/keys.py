@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import INTEGERS, Stored, base_type
-from noisette.engines.duckdb.expressions import to_engine, to_steps
-from noisette.engines.duckdb.syntax import binary, choose, column, is_null, number, try_cast
+from noisette.engines.sql.expressions import to_engine, to_steps
+from noisette.engines.sql.relation import Stored
+from noisette.engines.sql.syntax import binary, choose, column, is_null, number, try_cast
+from noisette.engines.types import INTEGERS, base_type
 from noisette.query.expression import Call, Expression, Name, columns_of
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.measure import Request
@@ -79,13 +80,13 @@ class Key:
         return shifted if self.null is None else choose((is_null(column(name)), number(self.null)), otherwise=shifted)
 
     def table(self) -> pyarrow.Table:
-        """The domain as a table: `match` the value, `code` its place, `told` the value as it is told."""
+        """The domain as a table: `match` the value, `code` its place, `released` the value as it is released."""
         assert self.domain is not None
         assert self.values is not None
         columns = {
             "match": pyarrow.array(_plain(self.values), self.stored),
             "code": pyarrow.array(np.arange(self.size)),
-            "told": pyarrow.array(_plain(self.domain), ARROW[self.type]),
+            "released": pyarrow.array(_plain(self.domain), ARROW[self.type]),
         }
         return pyarrow.table(columns)
 

@@ -1,15 +1,15 @@
 """Measures of all groups from rows: one group-by for numbers, one more for each histogram."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import selected
-from noisette.engines.duckdb.group_by import (
-    Lend,
+from noisette.engines.sql.group_by import (
+    Register,
     Valued,
     cleaned,
     coded,
@@ -17,24 +17,27 @@ from noisette.engines.duckdb.group_by import (
     matched,
     measured,
     numbered,
-    told,
+    released_keys,
     valued,
     whole_numbers,
 )
-from noisette.engines.duckdb.keys import Key
-from noisette.engines.duckdb.session import Run
-from noisette.engines.duckdb.syntax import column, is_null
+from noisette.engines.sql.keys import Key
+from noisette.engines.sql.relation import selected
+from noisette.engines.sql.syntax import column, is_null
 from noisette.query.measure import Exact, Measure
 
-__all__ = ["tally_kept", "tally_rows"]
+__all__ = ["Run", "aggregate_retained", "aggregate_rows"]
 
-_Rows = Callable[[], exp.Select]  # written only if it has to be
+Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
+"""Runs a SELECT, which is written only on a cache miss."""
+
+_Rows = Callable[[], exp.Select]
 _Counts = NDArray[np.int64]
 
 
-def tally_rows(
+def aggregate_rows(
     run: Run,
-    lend: Lend,
+    register: Register,
     rows: _Rows,
     keys: Sequence[Key],
     measures: Sequence[Measure],
@@ -46,29 +49,31 @@ def tally_rows(
         size = int(np.prod([key.size for key in keys], dtype=np.int64))
 
         def numbers(groups: exp.Select, others: Sequence[str]) -> exp.Select:
-            return numbered(coded(cleaned(groups, keys, others), keys, others, lend), keys, others)
+            return numbered(coded(cleaned(groups, keys, others), keys, others, register), keys, others)
 
-        return Exact(None, _tally(run, rows, names, numbers, size, measures, values, kept=False))
+        return Exact(None, _aggregated(run, rows, names, numbers, size, measures, values, bounded=False))
     plain = [m for m in measures if m.what != "histogram"]
     columns = [f"m{i}" for i in range(len(plain))]
     places = [f"g{i}" for i in range(len(keys))]
 
     def groups() -> exp.Select:
-        grouped = cleaned(_grouped(rows(), names, _aggregates(plain, values, kept=False)), keys, columns)
-        return _cut(coded(grouped, keys, columns, lend), places, columns)
+        grouped = cleaned(_grouped(rows(), names, _aggregates(plain, values, bounded=False)), keys, columns)
+        return _cut(coded(grouped, keys, columns, register), places, columns)
 
     found = run(groups)
     index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
 
     def places_of(groups: exp.Select, others: Sequence[str]) -> exp.Select:
-        return matched(coded(groups, keys, others, lend), lend(index), {g: g for g in places}, {"code": "code"}, others)
+        return matched(
+            coded(groups, keys, others, register), register(index), {g: g for g in places}, {"code": "code"}, others
+        )
 
     made = dict(zip(plain, (whole_numbers(found.column(name)) for name in columns), strict=True))
     made |= {m: _histogram(run, rows, names, places_of, len(found), m, values) for m in measures if m not in made}
-    return Exact(told(found, keys), tuple(made[m] for m in measures))
+    return Exact(released_keys(found, keys), tuple(made[m] for m in measures))
 
 
-def tally_kept(
+def aggregate_retained(
     run: Run,
     rows: _Rows,
     size: int,
@@ -76,9 +81,11 @@ def tally_kept(
     measures: Sequence[Measure],
     values: Mapping[Valued, str],
 ) -> Exact:
-    """Measures of the rows that were kept, by their `code`; of unknown keys, those that have a row left."""
+    """Measures of retained rows, by their `code`; of unknown keys, those that have a row left."""
     asked = (*measures, Measure("rows"))
-    *made, rows_left = _tally(run, rows, ["code"], lambda groups, others: groups, size, asked, values, kept=True)
+    *made, rows_left = _aggregated(
+        run, rows, ["code"], lambda groups, others: groups, size, asked, values, bounded=True
+    )
     if keys is None:
         return Exact(None, tuple(made))
     there = np.flatnonzero(rows_left)
@@ -91,7 +98,7 @@ def tally_kept(
 _Numbers = Callable[[exp.Select, Sequence[str]], exp.Select]
 
 
-def _tally(
+def _aggregated(
     run: Run,
     rows: _Rows,
     by: Sequence[str],
@@ -100,14 +107,14 @@ def _tally(
     measures: Sequence[Measure],
     values: Mapping[Valued, str],
     *,
-    kept: bool,
+    bounded: bool,
 ) -> tuple[_Counts, ...]:
     """One array for each measure; `numbers` gives grouped rows a `code` below `size`."""
     plain = list(dict.fromkeys(m for m in measures if m.what != "histogram"))
     columns = [f"m{i}" for i in range(len(plain))]
     made = {}
     if plain:
-        aggregates = _aggregates(plain, values, kept=kept)
+        aggregates = _aggregates(plain, values, bounded=bounded)
         found = run(lambda: _cut(numbers(_grouped(rows(), by, aggregates), columns), ["code"], columns))
         at = whole_numbers(found.column("code"))
         made = {
@@ -117,9 +124,11 @@ def _tally(
     return tuple(made[m] for m in measures)
 
 
-def _aggregates(measures: Sequence[Measure], values: Mapping[Valued, str], *, kept: bool) -> dict[str, exp.Expr]:
+def _aggregates(measures: Sequence[Measure], values: Mapping[Valued, str], *, bounded: bool) -> dict[str, exp.Expr]:
     names = [values[v] if (v := valued(m)) is not None else "" for m in measures]
-    return {f"m{i}": measured(m, name, kept=kept) for i, (m, name) in enumerate(zip(measures, names, strict=True))}
+    return {
+        f"m{i}": measured(m, name, bounded=bounded) for i, (m, name) in enumerate(zip(measures, names, strict=True))
+    }
 
 
 def _cut(groups: exp.Select, places: Sequence[str], columns: Sequence[str]) -> exp.Select:

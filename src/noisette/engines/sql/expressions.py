@@ -1,4 +1,4 @@
-"""Expressions as DuckDB evaluates them: typed syntax trees, never pasted text.
+"""Expressions over one row as SQL evaluates them: typed syntax trees, never pasted text.
 
 Whatever the rows hold, nothing here can fail, and every result keeps what `operations.kind_of` promises. Numbers are
 calculated in doubles, which do not overflow into errors; where a grid is not a binary fraction, each result is rounded
@@ -16,8 +16,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from noisette.engines.duckdb.stored import normalised
-from noisette.engines.duckdb.syntax import (
+from noisette.engines.sql.stored import normalised
+from noisette.engines.sql.syntax import (
     any_of,
     binary,
     chain,
@@ -25,9 +25,12 @@ from noisette.engines.duckdb.syntax import (
     clamped,
     column,
     constant,
+    greatest,
     is_null,
+    least,
     number,
     positive_zero,
+    rounded,
     scaled,
     snapped,
     try_cast,
@@ -91,7 +94,7 @@ def to_steps(expression: Expression, kind: Kind, grid: Fraction, scope: Mapping[
         steps = whole = to_engine(expression, scope)
     else:
         steps = scaled(_write(expression, scope).as_double(), 1 / grid)
-        whole = exp.Round(this=steps)
+        whole = rounded(steps)
     if _already_within(own, low, high, grid):
         return whole if own.type == "integer" and grid == 1 else try_cast(whole, "BIGINT")
     return clamped(steps, number(low), number(high), try_cast(whole, "BIGINT"))
@@ -145,10 +148,9 @@ def _negative(parts: Sequence[Written], kind: Kind) -> exp.Expr:
     return binary(exp.Sub, number(0.0), parts[0].as_double())
 
 
-def _picking(node: type[exp.Func]) -> Writer:
+def _picking(pick: Callable[..., exp.Expr]) -> Writer:
     def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
-        others = [part.sql.copy() for part in parts[1:]]
-        sql = node(this=parts[0].sql.copy(), expressions=others, ignore_nulls=True)
+        sql = pick(*(part.sql for part in parts))
         missing = _together(parts)
         return choose((any_of(missing), exp.null()), otherwise=sql) if missing else sql
 
@@ -199,8 +201,8 @@ WRITERS: Mapping[Operation, Writer] = {
     "abs": _rounding(exp.Abs),
     "floor": _rounding(exp.Floor),
     "ceil": _rounding(exp.Ceil),
-    "least": _picking(exp.Least),
-    "greatest": _picking(exp.Greatest),
+    "least": _picking(least),
+    "greatest": _picking(greatest),
     "equal": _infix(exp.EQ),
     "unequal": _infix(exp.NEQ),
     "less": _infix(exp.LT),

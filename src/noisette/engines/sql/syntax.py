@@ -5,17 +5,104 @@ they are put together, so one part can be used twice.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from sqlglot import exp
 
+from noisette.engines.contract import Dialect
 from noisette.query.kind import Value
 
 __all__ = [
-    "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "hash_of", "is_null", "number",
-    "positive_zero", "scaled", "snapped", "try_cast",
+    "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "greatest", "hash_of", "is_finite",
+    "is_nan", "is_null", "least", "number", "positive_zero", "rounded", "row_of", "scaled", "snapped", "text_of",
+    "try_cast",
 ]  # fmt: skip
+
+
+# What engines write differently
+
+
+def text_of(tree: exp.Expr, dialect: Dialect) -> str:
+    """The text that an engine reads.
+
+    >>> half_away = lambda node: exp.Anonymous(this="nearest", expressions=[node.this])
+    >>> text_of(rounded(column("x")), Dialect("postgres", round=half_away))
+    'NEAREST("x")'
+    """
+    writers = {part: write for part in _PARTS if (write := getattr(dialect, part)) is not None}
+    if writers:
+        tree = _rewritten(tree.copy(), writers)
+    return tree.sql(dialect=dialect.name, comments=False)
+
+
+def _rewritten(tree: exp.Expr, writers: Mapping[str, Callable[[exp.Expr], exp.Expr]]) -> exp.Expr:
+    """Each node as its writer writes it, the innermost first."""
+    for node in reversed(list(tree.dfs())):
+        if (write := writers.get(_part_of(node))) is not None:
+            new = write(node)
+            tree = new if node is tree else tree
+            node.replace(new)
+    return tree
+
+
+_NODES: dict[type[exp.Expr], str] = {
+    exp.TryCast: "try_cast",
+    exp.IsNan: "is_nan",
+    exp.Round: "round",
+    exp.Least: "least",
+    exp.Greatest: "greatest",
+}
+_FUNCTIONS = {"hash": "hash", "row": "row", "ISFINITE": "is_finite"}
+_PARTS = (*_NODES.values(), *_FUNCTIONS.values())
+
+
+def _part_of(node: exp.Expr) -> str:
+    """The field of `Dialect` that writes a node, if there is one."""
+    return _FUNCTIONS.get(node.name, "") if isinstance(node, exp.Anonymous) else _NODES.get(type(node), "")
+
+
+def try_cast(sql: exp.Expr, to: str) -> exp.Expr:
+    """The same value as another type, or NULL where that cannot be: a cast that does not fail."""
+    return exp.TryCast(this=sql.copy(), to=exp.DataType.build(to, dialect="duckdb"))
+
+
+def hash_of(*values: exp.Expr) -> exp.Expr:
+    """The engine's 64-bit hash of values."""
+    return exp.Anonymous(this="hash", expressions=[value.copy() for value in values])
+
+
+def row_of(*values: exp.Expr) -> exp.Expr:
+    """Several values as one, ordered by the first, then by the second."""
+    return exp.Anonymous(this="row", expressions=[value.copy() for value in values])
+
+
+def is_nan(sql: exp.Expr) -> exp.Expr:
+    """Whether a double is no number."""
+    return exp.IsNan(this=sql.copy())
+
+
+def is_finite(sql: exp.Expr) -> exp.Expr:
+    """Whether a date or timestamp is an actual one."""
+    return exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
+
+
+def rounded(sql: exp.Expr) -> exp.Expr:
+    """The nearest whole number, halves away from 0."""
+    return exp.Round(this=sql.copy())
+
+
+def least(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
+    """The least of some values, NULL aside."""
+    return exp.Least(this=first.copy(), expressions=[other.copy() for other in others], ignore_nulls=True)
+
+
+def greatest(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
+    """The greatest of some values, NULL aside; NaN is above all numbers."""
+    return exp.Greatest(this=first.copy(), expressions=[other.copy() for other in others], ignore_nulls=True)
+
+
+# What all engines write alike
 
 
 def column(name: str) -> exp.Column:
@@ -49,11 +136,6 @@ def number(value: int | float) -> exp.Expr:
         digits += "e0"
     literal = exp.Literal.number(digits)
     return exp.Paren(this=exp.Neg(this=literal)) if value < 0 else literal
-
-
-def hash_of(*values: exp.Expr) -> exp.Expr:
-    """The engine's 64-bit hash of values."""
-    return exp.Anonymous(this="hash", expressions=[value.copy() for value in values])
 
 
 def binary(node: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
@@ -103,7 +185,7 @@ def clamped(
 
 def snapped(sql: exp.Expr, grid: Fraction) -> exp.Expr:
     """The double nearest to the multiple of the grid that is nearest to a double."""
-    return positive_zero(scaled(exp.Round(this=scaled(sql, 1 / grid)), grid))
+    return positive_zero(scaled(rounded(scaled(sql, 1 / grid)), grid))
 
 
 def scaled(sql: exp.Expr, by: Fraction) -> exp.Expr:
@@ -118,8 +200,3 @@ def scaled(sql: exp.Expr, by: Fraction) -> exp.Expr:
 def positive_zero(sql: exp.Expr) -> exp.Expr:
     """-0.0 becomes 0.0, nothing else changes."""
     return binary(exp.Add, sql, number(0.0))
-
-
-def try_cast(sql: exp.Expr, to: str) -> exp.Expr:
-    """The same value as another type, or NULL where that cannot be: a cast that does not fail."""
-    return exp.TryCast(this=sql.copy(), to=exp.DataType.build(to, dialect="duckdb"))

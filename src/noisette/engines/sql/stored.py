@@ -19,7 +19,22 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from noisette.engines.duckdb.syntax import choose, clamped, constant, number, positive_zero, scaled, snapped, try_cast
+from noisette.engines.sql.syntax import (
+    choose,
+    clamped,
+    constant,
+    greatest,
+    is_finite,
+    is_nan,
+    least,
+    number,
+    positive_zero,
+    rounded,
+    scaled,
+    snapped,
+    try_cast,
+)
+from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Type, Value
@@ -28,21 +43,6 @@ from noisette.query.requirements import moment
 
 __all__ = ["normalised", "stored_steps"]
 
-INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL")
-FLOATS = ("FLOAT", "DOUBLE")
-MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
-
-STORED: dict[Type, tuple[str, ...]] = {
-    "integer": INTEGERS + WIDE + FLOATS,
-    "real": INTEGERS + WIDE + FLOATS,
-    "text": ("VARCHAR", "ENUM", "UUID"),
-    "boolean": ("BOOLEAN",),
-    "date": MOMENTS,
-    "timestamp": MOMENTS,
-}
-"""How the engine may store what is declared as a type; anything else could fail to be read."""
-
 MOST = 2**63 - 1
 
 _EARLIEST: dict[Type, Value] = {"date": datetime.date.min, "timestamp": datetime.datetime.min}
@@ -50,13 +50,13 @@ _LATEST: dict[Type, Value] = {"date": datetime.date.max, "timestamp": datetime.d
 
 
 def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
-    """The clean value of a column that the engine stores as `stored` (DuckDB's name of the type).
+    """The clean value of a column that the engine stores as `stored` (`types`).
 
     >>> pay = Kind("real", Fraction(0), Fraction(9))
     >>> normalised(exp.column("x", quoted=True), pay, "DOUBLE").sql("duckdb")
     'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN ("x" + 0.0e0) WHEN "x" < 0.0e0 THEN 0.0e0 WHEN NOT ISNAN("x") THEN ...'
     """
-    base = stored.upper().partition("(")[0].strip()
+    base = base_type(stored)
     if base not in STORED[kind.type]:
         raise InputError(f"A column stored as {base} cannot be declared as {kind.type}: declare the type it has.")
     kind = declared(kind)
@@ -78,7 +78,7 @@ def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     double = column if base == "DOUBLE" else exp.cast(column, "DOUBLE")
     inside = positive_zero(double) if kind.grid is None else snapped(double, kind.grid)
     low, high = _bound(kind.low, float), _bound(kind.high, float)
-    nan = exp.IsNan(this=double.copy())
+    nan = is_nan(double)
     if base not in FLOATS:
         return clamped(double, low, high, inside)
     if not _in_cases(kind, base) or low is None or high is None:
@@ -97,26 +97,28 @@ def _in_cases(kind: Kind, base: str) -> bool:
 
 
 def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
-    """The whole number of grid steps of a stored double: what `normalised` and `engine.to_steps` make of it, at once.
+    """The whole number of grid steps of a stored double: what `normalised` and then `to_steps` make of it, at once.
 
     >>> pay = Kind("real", Fraction(0), Fraction(9))
     >>> stored_steps(exp.column("x", quoted=True), pay, Fraction(1, 4)).sql("duckdb")
     'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN TRY_CAST(ROUND(("x" * 4.0e0)) AS BIGINT) WHEN "x" < 0.0e0 THEN 0 ...'
     """
-    steps = try_cast(exp.Round(this=scaled(column, 1 / grid)), "BIGINT")
+    steps = try_cast(rounded(scaled(column, 1 / grid)), "BIGINT")
     least, most = step_bounds(kind, grid)
     assert kind.low is not None
     assert kind.high is not None
     low, high = number(float(kind.low)), number(float(kind.high))
     between = exp.Between(this=column.copy(), low=low, high=high)
     below = exp.LT(this=column.copy(), expression=low.copy()), number(least)
-    above = exp.Not(this=exp.IsNan(this=column.copy())), number(most)
+    above = exp.Not(this=is_nan(column)), number(most)
     zero, _ = step_bounds(replace(kind, low=_zero(kind), high=_zero(kind)), grid)
     return choose((between, steps), below, above, otherwise=exp.null() if kind.nullable else number(zero))
 
 
 def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     whole = _cut(column, base) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
+    if not kind.nullable:
+        whole = exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
     if kind.grid is not None and kind.grid > 1:
         inside = try_cast(snapped(exp.cast(whole, "DOUBLE"), kind.grid), "BIGINT")
         return clamped(whole, _bound(kind.low, int), _bound(kind.high, int), inside)
@@ -125,11 +127,11 @@ def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
 
 def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
     """An integer within its bounds, by LEAST and GREATEST: the engine is slower at CASE. NULL would become a bound."""
-    found = whole if kind.nullable else exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
+    found = whole
     if kind.low is not None:
-        found = exp.Anonymous(this="GREATEST", expressions=[found, number(int(kind.low))])
+        found = greatest(found, number(int(kind.low)))
     if kind.high is not None:
-        found = exp.Anonymous(this="LEAST", expressions=[found, number(int(kind.high))])
+        found = least(found, number(int(kind.high)))
     if kind.nullable and (kind.low is not None or kind.high is not None):
         return choose((exp.Is(this=whole.copy(), expression=exp.null()), exp.null()), otherwise=found)
     return found
@@ -137,11 +139,11 @@ def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
 
 def _cut(column: exp.Column, base: str) -> exp.Expr:
     """The nearest integer of 64 bits."""
-    rounded = exp.Round(this=column.copy()) if base in FLOATS else column
-    nan = [(exp.IsNan(this=column.copy()), exp.null())] if base in FLOATS else []
+    whole = rounded(column) if base in FLOATS else column
+    nan = [(is_nan(column), exp.null())] if base in FLOATS else []
     up = exp.GT(this=column.copy(), expression=number(0)), number(MOST)
     down = exp.LT(this=column.copy(), expression=number(0)), number(-MOST)
-    return exp.Coalesce(this=try_cast(rounded, "BIGINT"), expressions=[choose(*nan, up, down, otherwise=exp.null())])
+    return exp.Coalesce(this=try_cast(whole, "BIGINT"), expressions=[choose(*nan, up, down, otherwise=exp.null())])
 
 
 def _moment(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
@@ -149,7 +151,7 @@ def _moment(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
     clean = column if same else try_cast(column, kind.type.upper())
     low = None if kind.low is None else constant(moment(kind.low, kind.type))
     high = None if kind.high is None else constant(moment(kind.high, kind.type))
-    infinite = exp.Not(this=exp.Anonymous(this="ISFINITE", expressions=[clean.copy()]))
+    infinite = exp.Not(this=is_finite(clean))
     first, last = constant(_EARLIEST[kind.type]), constant(_LATEST[kind.type])
     inside = clamped(clean, first, last, clean) if same else clean  # of a cast, the engine might compare what was cast
     return clamped(clean, low, high, choose((infinite, exp.null()), otherwise=inside))

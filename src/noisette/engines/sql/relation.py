@@ -17,8 +17,6 @@ the choice depends on the unit's own rows alone; both sides of a self-join choos
 to the question.
 """
 
-import hashlib
-import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,45 +24,38 @@ from typing import TypeAlias, assert_never
 
 from sqlglot import exp
 
-from noisette.engines.duckdb.expressions import normalised, to_engine, to_steps
-from noisette.engines.duckdb.stored import STORED
-from noisette.engines.duckdb.syntax import (
+from noisette.engines.sql.expressions import normalised, to_engine, to_steps
+from noisette.engines.sql.syntax import (
     binary,
     chain,
     choose,
     clamped,
     column,
     hash_of,
+    is_nan,
     number,
     positive_zero,
+    row_of,
     scaled,
     try_cast,
 )
+from noisette.engines.tie_break import join_seed
+from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
-from noisette.exact.number import floor_log2
 from noisette.query.expression import Expression, columns_of
-from noisette.query.kind import LARGEST, Kind
+from noisette.query.intervals import most_steps, sum_grid
+from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Aggregate, Join, PerUnit, Relation, Scan, Select, Where
 from noisette.query.schema import Schema, Table
 from noisette.query.stability import ROW, UNIT, Shape, columns_read, expressions_in, retention, shape_of
 
-__all__ = ["DIALECT", "INTEGERS", "Stored", "base_type", "relation_sql", "selected", "text_of", "unit_type"]
-
-DIALECT = "duckdb"
-"""How trees become text; PostgreSQL and Spark will need a writer of expressions too (`engine`)."""
+__all__ = ["Stored", "relation_sql", "selected", "unit_type"]
 
 Stored: TypeAlias = Mapping[str, Mapping[str, str]]
 """For each table its columns and the types they are stored as."""
 
-INTEGERS = frozenset(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"))
-"""Types whose values all fit 64 bits with a sign."""
-
-FLOATS = frozenset(("FLOAT", "DOUBLE"))
 AS_TEXT = frozenset(("ENUM", "HUGEINT", "UHUGEINT"))
-_BITS = 50  # of a real number without a grid, where it is added up within a unit
-_HUGE = 2**120  # sums of integers have 128 bits
-
 
 ORDER = "order"
 """The column by which rows of a unit are retained; like `UNIT` no other column can have its name."""
@@ -95,20 +86,20 @@ def relation_sql(
 ) -> exp.Select:
     """The rows of a relation with the columns that are needed (by default all) and the unit, if it has one.
 
-    Columns of a table that are `raw` are not cleaned: whoever asks for them does it later (`grouping.postponed`). The
+    Columns of a table that are `raw` are not cleaned: whoever asks for them does it later (`keys.postponed`). The
     `secret` keys the choice of the rows that a join retains.
 
     >>> from noisette.query.schema import Column
     >>> people = Table("people", (Column("age", Kind("integer", Fraction(0), Fraction(120))),), unit="id")
-    >>> text_of(relation_sql(Scan("people", "p"), {"people": people}, {"people": {"age": "INTEGER", "id": "BIGINT"}}))
+    >>> stored = {"people": {"age": "INTEGER", "id": "BIGINT"}}
+    >>> relation_sql(Scan("people", "p"), {"people": people}, stored).sql("duckdb")
     'SELECT CASE WHEN ... END AS "p.age", "id" AS "unit" FROM "people" WHERE NOT "id" IS NULL'
     """
     names = shape_of(relation, schema).columns if needed is None else needed
     read: dict[str, tuple[str, ...]] = {}
     for table, name in columns_read(relation, schema, names):
         read[table] = (*read.get(table, ()), name)
-    seed = int.from_bytes(hashlib.sha256(b"noisette: which rows a join retains" + secret).digest()[:7], "big")
-    return _sql(relation, names, _Reading(schema, stored, frozenset(raw), seed, read))
+    return _sql(relation, names, _Reading(schema, stored, frozenset(raw), join_seed(secret), read))
 
 
 def _sql(relation: Relation, needed: Collection[str], reading: _Reading) -> exp.Select:
@@ -131,11 +122,6 @@ def _sql(relation: Relation, needed: Collection[str], reading: _Reading) -> exp.
             return _per_unit(relation, names, reading)
         case _:
             assert_never(relation)
-
-
-def text_of(tree: exp.Expr) -> str:
-    """The text the engine reads."""
-    return tree.sql(dialect=DIALECT, comments=False)
 
 
 def selected(rows: exp.Select | exp.Union, columns: Mapping[str, exp.Expr]) -> exp.Select:
@@ -173,7 +159,7 @@ def _below(
 
 def _order(parts: Sequence[exp.Expr], reading: _Reading) -> exp.Expr:
     """What rows are ordered by: a hash of their parts, then the parts, since hashes may be equal."""
-    return exp.Anonymous(this="row", expressions=[hash_of(number(reading.seed), *parts), *(p.copy() for p in parts)])
+    return row_of(hash_of(number(reading.seed), *parts), *parts)
 
 
 def _retained(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
@@ -216,7 +202,7 @@ def _scan(relation: Scan, names: Iterable[str], reading: _Reading) -> exp.Select
     owner = positive_zero(unit) if base in FLOATS else exp.cast(unit, "VARCHAR") if base in AS_TEXT else unit
     owned: exp.Expr = exp.Not(this=exp.Is(this=unit.copy(), expression=exp.null()))
     if base in FLOATS:
-        owned = exp.And(this=owned, expression=exp.Not(this=exp.IsNan(this=unit.copy())))
+        owned = exp.And(this=owned, expression=exp.Not(this=is_nan(unit)))
     made.append(exp.alias_(owner, UNIT, quoted=True))
     if reading.ordered:
         parts = [clean(name) for name in reading.read.get(table.name, ())]
@@ -228,15 +214,6 @@ def _stored(name: str, table: Table, stored: Mapping[str, str]) -> str:
     if name not in stored:
         raise InputError(f"Table {table.name} is declared with a column {name}, but the data has none of that name.")
     return stored[name]
-
-
-def base_type(stored: str) -> str:
-    """The name of a stored type without its parameters.
-
-    >>> base_type("DECIMAL(10,2)")
-    'DECIMAL'
-    """
-    return stored.upper().partition("(")[0].strip()
 
 
 def _unit_stored(table: Table, stored: Mapping[str, str]) -> str:
@@ -336,7 +313,7 @@ def _exactly(sql: exp.Column, kind: Kind, other: Kind) -> exp.Expr:
 def _check_units(relation: Join, schema: Schema, stored: Stored) -> None:
     """Units of different types could be equal only after a cast, and a cast can make two units one."""
     types = {unit_type(side, schema, stored) for side in (relation.left, relation.right)}
-    if len(types) > 1 and not types <= INTEGERS:
+    if len(types) > 1 and not types <= set(INTEGERS):
         raise InputError("Store the units of both tables as the same type: joined units must be equal as they are.")
 
 
@@ -372,7 +349,7 @@ class _WithinUnit:
             self.result = lambda _: exp.Count(this=exp.Star())
             return
         kind = kind_of(aggregate.of, scope)
-        grid = _grid(kind)
+        grid = sum_grid(kind)
         match aggregate.function:
             case "count":
                 self.result = lambda x: exp.Count(this=x)
@@ -386,26 +363,10 @@ class _WithinUnit:
         self.argument = to_steps(aggregate.of, kind, grid, scope) if summed else to_engine(aggregate.of, scope)
 
 
-def _grid(kind: Kind) -> Fraction:
-    """The steps in which a value is added up."""
-    if kind.type == "integer":
-        return Fraction(1)
-    if kind.grid is not None or not kind.magnitude:
-        return kind.grid or Fraction(1)
-    return Fraction(2) ** (floor_log2(kind.magnitude) - _BITS)
-
-
 def _sum(steps: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
-    total, most = exp.Sum(this=steps), _most(kind, grid)
+    total, most = exp.Sum(this=steps), most_steps(kind, grid)
     within = clamped(total, number(-most), number(most), total)
     return try_cast(within, "BIGINT") if kind.type == "integer" else scaled(exp.cast(within, "DOUBLE"), grid)
-
-
-def _most(kind: Kind, grid: Fraction) -> int:
-    """The most steps that a sum may have, a multiple of the kind's own grid."""
-    if kind.grid is None:
-        return min(math.floor(LARGEST / grid), _HUGE)
-    return math.floor(LARGEST / max(kind.grid, Fraction(1))) * int(kind.grid / grid)
 
 
 def _mean(steps: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:

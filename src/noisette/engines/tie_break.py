@@ -1,11 +1,12 @@
-"""What tells the rows of a unit in one group apart: which columns, and one 64-bit word made of them for each row.
+"""Columns that break ties among a unit's rows, hashed to 64 bits; and the keys that the secret gives to each choice.
 
-Questions about one table with the same keys and limits should keep the same rows, whatever they sum or average: then
-answers fit together, and the rows that were kept for one are there for the next. So besides the columns that a question
-asks about, all numbers with declared bounds decide, and no matter what was asked before. To read them although nobody
-asked pays only while they are few, and of one table: of joins and sub-queries, the columns asked about decide.
+Questions about one table with the same keys and limits retain the same rows, whatever they sum or average: answers fit
+together, and the rows that were retained for one question are there for the next. So besides the columns that a
+question asks about, all numbers with declared bounds break ties, and it does not matter what was asked before. Reading
+them pays only if they are few and of one table: in joins and sub-queries, only the columns asked about break ties.
 """
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +22,11 @@ from noisette.query.plan import Relation, Scan, Where
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
 
-__all__ = ["NULL", "Apart", "narrowest", "telling", "words_of"]
+__all__ = ["NULL", "TieBreak", "choice_key", "join_seed", "mix_of", "narrowest", "tie_breakers", "words_of"]
 
 Words = NDArray[np.uint64]
 
-_FEW = 8  # columns that are read although nobody asked for them
+_FEW = 8  # columns that are read only to break ties
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 _HALF = np.uint64(32)
 
@@ -33,8 +34,8 @@ NULL = -(2**63)
 """Stands for NULL among whole numbers: clean ones are larger."""
 
 
-def telling(request: Request, asked: Collection[str], schema: Schema) -> tuple[str, ...]:
-    """The columns that tell rows apart, in the order of the relation.
+def tie_breakers(request: Request, asked: Collection[str], schema: Schema) -> tuple[str, ...]:
+    """The columns that break ties, in the order of the relation.
 
     >>> from fractions import Fraction
     >>> from noisette.query.schema import Column, Limits, Table
@@ -42,7 +43,7 @@ def telling(request: Request, asked: Collection[str], schema: Schema) -> tuple[s
     >>> columns = (*(Column(name, Kind("text")) for name in ("id", "ward", "note")), stay)
     >>> request = Request(Scan("visits", "v"), (Name("v.ward"),), (None,), (), Limits(rows=1))
     >>> schema = {"visits": Table("visits", columns, unit="id")}
-    >>> telling(request, (), schema), telling(request, {"v.ward", "v.note"}, schema)
+    >>> tie_breakers(request, (), schema), tie_breakers(request, {"v.ward", "v.note"}, schema)
     (('v.stay',), ('v.note', 'v.stay'))
     """
     scope = shape_of(request.source, schema).columns
@@ -64,6 +65,25 @@ def _only_table(relation: Relation) -> Scan | None:
             return _only_table(source)
         case _:
             return None
+
+
+# What the secret gives to each choice
+
+
+def choice_key(secret: bytes) -> bytes:
+    """The key by which the rows of a unit are chosen (`bounding`)."""
+    return hashlib.sha256(b"noisette: which rows of a unit are kept" + secret).digest()[:16]
+
+
+def mix_of(secret: bytes) -> np.uint64:
+    """The odd number by which the columns of a row become one word."""
+    digest = hashlib.sha256(b"noisette: what tells rows apart" + secret).digest()
+    return np.uint64(int.from_bytes(digest[:8], "big") | 1)
+
+
+def join_seed(secret: bytes) -> int:
+    """The number that is hashed with each row that a join may retain."""
+    return int.from_bytes(hashlib.sha256(b"noisette: which rows a join retains" + secret).digest()[:7], "big")
 
 
 # Columns as words
@@ -94,14 +114,14 @@ def words_of(found: pyarrow.Array | pyarrow.ChunkedArray) -> Words:
 
 
 @dataclass(frozen=True)
-class Apart:
-    """One word of all the columns of each row, computed where it is looked at: of several columns a hash.
+class TieBreak:
+    """One word for each row, made of all tie-breaking columns and computed on demand; of several columns a hash.
 
-    Rows with one word are alike to whoever chooses among them. `mix` is odd and secret, so that nobody can write two
-    rows with one word, which could let the order of the table decide.
+    Rows with equal words are alike to the choice. `mix` is odd and secret, so that nobody can write two rows with equal
+    words, which could let the order of the table decide.
 
-    >>> apart = Apart((np.array([1, 1, 2, 1]), np.array([2.5, 1.5, 1.5, 2.5])))
-    >>> len(set(apart[:].tolist())), len(apart[1:])
+    >>> words = TieBreak((np.array([1, 1, 2, 1]), np.array([2.5, 1.5, 1.5, 2.5])))
+    >>> len(set(words[:].tolist())), len(words[1:])
     (3, 3)
     """
 

@@ -16,11 +16,22 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.duckdb.compile import Stored, relation_sql, selected
-from noisette.engines.duckdb.expressions import normalised, to_engine, to_steps
-from noisette.engines.duckdb.keys import Key, plain
-from noisette.engines.duckdb.stored import stored_steps
-from noisette.engines.duckdb.syntax import binary, chain, choose, clamped, column, is_null, number, scaled, try_cast
+from noisette.engines.sql.expressions import normalised, to_engine, to_steps
+from noisette.engines.sql.keys import Key, plain
+from noisette.engines.sql.relation import Stored, relation_sql, selected
+from noisette.engines.sql.stored import stored_steps
+from noisette.engines.sql.syntax import (
+    binary,
+    chain,
+    choose,
+    clamped,
+    column,
+    is_null,
+    number,
+    rounded,
+    scaled,
+    try_cast,
+)
 from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
@@ -31,17 +42,17 @@ from noisette.query.stability import ROW, UNIT, shape_of
 from noisette.query.types import ARROW
 
 __all__ = [
-    "Lend",
+    "Register",
     "Valued",
+    "bounded_rows",
     "cleaned",
     "coded",
     "cut",
-    "kept_rows",
     "matched",
     "measured",
     "numbered",
+    "released_keys",
     "request_rows",
-    "told",
     "unit_rows",
     "valued",
     "whole_numbers",
@@ -49,8 +60,8 @@ __all__ = [
 
 _MOST = 2**62  # where sums are cut
 
-Lend: TypeAlias = Callable[[pyarrow.Table], str]
-"""Makes a table known to the engine for a while, under the name that comes back."""
+Register: TypeAlias = Callable[[pyarrow.Table], str]
+"""Registers a table with the engine for as long as a question takes; returns its name."""
 
 
 # Values
@@ -88,7 +99,7 @@ def _steps(of: Expression, kind: Kind, grid: Fraction, scope: Mapping[str, Kind]
         return to_steps(of, kind, grid, scope)
     if known.type == "integer" and grid == 1:
         return to_engine(of, scope)
-    return try_cast(exp.Round(this=scaled(exp.cast(to_engine(of, scope), "DOUBLE"), 1 / grid)), "BIGINT")
+    return try_cast(rounded(scaled(exp.cast(to_engine(of, scope), "DOUBLE"), 1 / grid)), "BIGINT")
 
 
 def _direct(request: Request, values: Iterable[Valued], schema: Schema, stored: Stored) -> dict[Valued, exp.Expr]:
@@ -105,13 +116,13 @@ def _direct(request: Request, values: Iterable[Valued], schema: Schema, stored: 
     return found
 
 
-def measured(measure: Measure, name: str, *, kept: bool) -> exp.Expr:
+def measured(measure: Measure, name: str, *, bounded: bool) -> exp.Expr:
     """A measure of one group, as the engine computes it from the measure's column; sums have yet to be `cut`."""
     match measure.what:
         case "count":
             return exp.Count(this=column(name))
-        case "units" if kept:
-            return exp.Count(this=column("head"))
+        case "units" if bounded:
+            return exp.Count(this=column("first"))
         case "distinct":
             return exp.Count(this=exp.Distinct(expressions=[column(name)]))
         case "sum":
@@ -166,7 +177,7 @@ def unit_rows(
     return _inside(selected(rows, made), made, keys)
 
 
-def kept_rows(
+def bounded_rows(
     table: str,
     columns: Mapping[str, str],
     others: Iterable[str],
@@ -196,7 +207,7 @@ def _inside(rows: exp.Select, names: Iterable[str], keys: Sequence[Key]) -> exp.
     return selected(rows, {name: column(name) for name in names}).where(*conditions, copy=False) if conditions else rows
 
 
-def coded(rows: exp.Select, keys: Sequence[Key], others: Iterable[str], lend: Lend) -> exp.Select:
+def coded(rows: exp.Select, keys: Sequence[Key], others: Iterable[str], register: Register) -> exp.Select:
     """Rows with keys k0, k1, ... as g0, g1, ...: codes of known domains, the values themselves of unknown ones."""
     others, made = tuple(others), {}
     names = {f"k{i}" for i in range(len(keys))}
@@ -207,7 +218,7 @@ def coded(rows: exp.Select, keys: Sequence[Key], others: Iterable[str], lend: Le
             names.remove(f"k{i}")
             names.add(f"g{i}")
             rows = matched(
-                rows, lend(key.table()), {f"k{i}": "match"}, {f"g{i}": "code"}, names - {f"g{i}"} | set(others)
+                rows, register(key.table()), {f"k{i}": "match"}, {f"g{i}": "code"}, names - {f"g{i}"} | set(others)
             )
             made[f"g{i}"] = column(f"g{i}")
         else:
@@ -260,7 +271,7 @@ def _of(side: str, name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=side)
 
 
-def told(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:
+def released_keys(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:
     """The keys g0, g1, ... of groups as they are released: the values that codes stand for, in the types of the plan.
 
     No code lies outside of its domain; if one did, it would stand for the nearest value rather than fail.
@@ -272,7 +283,7 @@ def told(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:
             found.append(values.cast(ARROW[key.type]))
             continue
         codes = np.clip(whole_numbers(values), 0, key.size - 1)
-        found.append(key.table().column("told").combine_chunks().take(pyarrow.array(codes)))
+        found.append(key.table().column("released").combine_chunks().take(pyarrow.array(codes)))
     return pyarrow.table(found, [f"key{i}" for i in range(len(keys))])
 
 

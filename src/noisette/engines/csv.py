@@ -1,0 +1,120 @@
+"""CSV files: a row is a line, and no line can change what is read of another one, whatever bytes it holds.
+
+A line ends with \\n, and \\r before it is no part of it. Delimiters separate fields, except between quotes; a field
+within quotes is what is between them, where two quotes stand for one. In a line with an odd number of quotes they are
+letters like any other. Hence a line break within quotes is not supported: it ends the line as anywhere else.
+
+| line | row |
+|---|---|
+| empty, or longer than 16 MiB | none |
+| with too few fields | the missing ones are NULL |
+| with too many fields | those beyond the header are ignored |
+| with bytes that are not UTF-8 | question marks in their place |
+
+An empty field is NULL, and so is what cannot be read as the declared type.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from pyarrow import compute
+
+from noisette.engines.text import valid_text
+from noisette.errors import InputError
+
+__all__ = ["blocks", "delimiter_of", "fields", "first_line"]
+
+_BLOCK = 1 << 22  # bytes that are read at once, and then up to the end of a line
+_LONGEST = 1 << 24
+_NEWLINE, _RETURN, _QUOTE = b'\n\r"'
+_MARK = b"\xef\xbb\xbf"  # which some programs write before UTF-8
+
+_Places = NDArray[np.int64]
+
+
+def first_line(path: str, name: str) -> list[str]:
+    """The names in the first line of a CSV file."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline(_LONGEST).removeprefix(_MARK).rstrip(b"\r\n")
+        line.decode()
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"The header of table {name} cannot be read: save the file as UTF-8.") from None
+    delimiter = delimiter_of(path)
+    split = fields(line + b"\n", delimiter, line.count(delimiter) + 1)
+    found = [part for values in split for part in values.to_pylist() if part is not None]
+    if not found or len({c.lower() for c in found}) < len(found) or not all(found) or b"\r" in line:
+        raise InputError(
+            f"The first line of table {name} must name its columns, each one differently, and end with a line feed."
+        )
+    return found
+
+
+def delimiter_of(path: str) -> bytes:
+    """What separates the fields of a file: a tab in .tsv, else a comma."""
+    return b"\t" if Path(path).suffix.lower() == ".tsv" else b","
+
+
+def blocks(path: str) -> Iterator[bytes]:
+    """The lines below the header, some at a time."""
+    with open(path, "rb") as file:
+        file.readline()
+        while block := file.read(_BLOCK):
+            yield block + file.readline()
+
+
+def fields(block: bytes, delimiter: bytes, count: int) -> list[pyarrow.Array]:
+    """The first `count` fields of the lines of a block, as one array of text for each; NULL where a line has fewer.
+
+    >>> [found.to_pylist() for found in fields(b'a,"b ""c"", d"\\n\\ne,f"\\r\\ng', b",", 2)]
+    [['a', 'e', 'g'], ['b "c", d', 'f"', None]]
+    """
+    block = block if block.endswith(b"\n") else block + b"\n"
+    letters = np.frombuffer(block, np.uint8)
+    last, balanced = _separators(letters, ord(delimiter))  # what ends each field
+    ending = letters[last] == _NEWLINE
+    first = np.append(0, last[:-1] + 1)
+    last -= ending & (last > first) & (letters[last - 1] == _RETURN)
+    quoted = balanced & (last - first > 1) & (letters[first] == _QUOTE) & (letters[last - 1] == _QUOTE)
+    pieces = _pieces(block, first + quoted, last - quoted)
+    end = np.flatnonzero(ending)  # the last field of each line
+    begin = np.append(0, end[:-1] + 1)
+    length = last[end] - first[begin]
+    some = (length > 0) & (length <= _LONGEST)
+    begin, size = begin[some], (end - begin + 1)[some]
+    return [_column(pieces, quoted, np.where(i < size, begin + i, 0), i >= size) for i in range(count)]
+
+
+def _separators(letters: NDArray[np.uint8], delimiter: int) -> tuple[_Places, NDArray[np.bool_]]:
+    """Line ends and the delimiters that are not between quotes; and whether the quotes of that line are even."""
+    found = np.flatnonzero((letters == _NEWLINE) | (letters == delimiter))
+    quotes = np.flatnonzero(letters == _QUOTE)
+    if not len(quotes):
+        return found, np.ones(len(found), bool)
+    before = np.searchsorted(quotes, found)
+    ending = letters[found] == _NEWLINE
+    total = np.append(0, before[ending])  # quotes before each line, and all of them
+    line = np.cumsum(ending) - ending
+    balanced = (np.diff(total) % 2 == 0)[line]
+    separates = ending | ~balanced | ((before - total[line]) % 2 == 0)
+    return found[separates], balanced[separates]
+
+
+def _pieces(block: bytes, first: _Places, last: _Places) -> pyarrow.Array:
+    """The bytes of each field, and after it those between it and the next one; none is copied."""
+    borders = np.empty(2 * len(first) + 1, np.int64)
+    borders[0:-1:2], borders[1::2], borders[-1] = first, last, len(block)
+    buffers = [None, pyarrow.py_buffer(borders), pyarrow.py_buffer(block)]
+    return pyarrow.Array.from_buffers(pyarrow.large_binary(), len(borders) - 1, buffers, null_count=0)
+
+
+def _column(pieces: pyarrow.Array, quoted: NDArray[np.bool_], at: _Places, missing: NDArray[np.bool_]) -> pyarrow.Array:
+    """One field of each line."""
+    found = pieces.take(pyarrow.array(2 * at, mask=missing))
+    if quoted[at].any():
+        single = compute.replace_substring(found, b'""', b'"')
+        found = compute.if_else(pyarrow.array(quoted[at]), single, found)
+    return valid_text(found)

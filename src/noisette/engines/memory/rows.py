@@ -1,0 +1,165 @@
+"""The rows of a relation: its columns by name, "unit" if it has one, and "order", by which joins retain rows."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, assert_never
+
+from noisette.engines.memory.values import clamped, clean, scaled, steps_of, value_of
+from noisette.engines.types import FLOATS, base_type
+from noisette.query.expression import Expression, columns_of
+from noisette.query.intervals import most_steps, step_bounds, sum_grid
+from noisette.query.kind import Kind
+from noisette.query.operations import declared, kind_of
+from noisette.query.plan import Aggregate, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.schema import Schema
+from noisette.query.stability import UNIT, expressions_in, retention, shape_of
+
+__all__ = ["Hash", "Row", "Rows"]
+
+_ORDER = "order"
+
+Row: TypeAlias = dict[str, Any]
+Hash: TypeAlias = Callable[..., int]
+"""64 bits that depend on some values alone."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A relation with what its rows depend on beside it.
+
+    `needed` columns of it · `tables`: stored rows, each value with its type · `read`: the columns of each table that
+    the question reads.
+    """
+
+    relation: Relation
+    needed: Collection[str]
+    schema: Schema
+    tables: Mapping[str, list[Row]]
+    hash_of: Hash
+    seed: int
+    read: Mapping[str, Sequence[str]]
+
+    def rows(self) -> Iterator[Row]:
+        """The rows with their columns, unit and order."""
+        match self.relation:
+            case Scan():
+                return self._scan(self.relation)
+            case Where(source, condition):
+                inner, scope = self._below(source, (condition,), self.needed)
+                holds = value_of(condition, scope)
+                return (row for row in inner if holds(row))
+            case Select(source, columns):
+                inner, scope = self._below(source, [e for name, e in columns if name in self.needed], ())
+                made = {name: value_of(e, scope) for name, e in columns if name in self.needed}
+                return ({n: of(row) for n, of in made.items()} | _carried(row) for row in inner)
+            case Join():
+                return iter(self._join(self.relation))
+            case PerUnit():
+                return self._per_unit(self.relation)
+            case _:
+                assert_never(self.relation)
+
+    def _below(
+        self, source: Relation, used: Iterable[Expression], names: Iterable[str]
+    ) -> tuple[Iterator[Row], Mapping[str, Kind]]:
+        needed = {*names, *(name for e in used for name in columns_of(e))}
+        return replace(self, relation=source, needed=needed).rows(), shape_of(source, self.schema).columns
+
+    def _order(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        return (self.hash_of(self.seed, *parts), *parts)
+
+    def _scan(self, scan: Scan) -> Iterator[Row]:
+        """Clean values; a row whose unit is NULL or NaN belongs to nobody and is left out."""
+        table = self.schema[scan.table]
+        for stored in self.tables[scan.table]:
+            row = {c.name: clean(stored[c.name][0], c.kind, stored[c.name][1]) for c in table.columns}
+            made = {f"{scan.alias}.{name}": value for name, value in row.items()}
+            if not table.public and table.unit is not None:
+                unit, stored_as = stored[table.unit]
+                if unit is None or unit != unit:
+                    continue
+                made[UNIT] = unit + 0.0 if base_type(stored_as) in FLOATS else unit
+                made[_ORDER] = self._order([row[name] for name in self.read.get(table.name, ())])
+            yield made
+
+    def _join(self, join: Join) -> list[Row]:
+        """Pairs of rows; two private sides must have the same unit."""
+        shapes = [shape_of(side, self.schema) for side in (join.left, join.right)]
+        limits = retention(join, self.schema)
+        used = {*self.needed, *(name for pair in join.on for name in pair)}
+        left, right = (
+            _retained(replace(self, relation=side, needed=used).rows(), limit)
+            for side, limit in ((join.left, limits.left), (join.right, limits.right))
+        )
+        private = not shapes[0].public and not shapes[1].public
+        nobody: Row = dict.fromkeys((*shapes[1].columns, UNIT, _ORDER))
+        found = []
+        for a in left:
+            partners = [
+                b for b in right
+                if all(a[x] is not None and a[x] == b[y] for x, y in join.on) and (not private or a[UNIT] == b[UNIT])
+            ]  # fmt: skip
+            for b in partners or ([nobody] if join.how == "left" else []):
+                made = {name: value for row in (a, b) for name, value in row.items() if name not in (UNIT, _ORDER)}
+                parts = [
+                    part
+                    for row, shape in zip((a, b), shapes, strict=True)
+                    for part in ([row[n] for n in shape.columns if n in used] if shape.public else [row.get(_ORDER)])
+                ]
+                owner = _carried(b if shapes[0].public else a)
+                if owner and limits.multiplies:
+                    owner[_ORDER] = self._order(parts)
+                found.append(made | owner)
+        return _retained(found, limits.result)
+
+    def _per_unit(self, relation: PerUnit) -> Iterator[Row]:
+        inner, scope = self._below(relation.source, expressions_in(relation), ())
+        keys = {name: value_of(e, scope) for name, e in relation.keys}
+        groups = defaultdict(list)
+        for row in inner:
+            groups[row[UNIT], *(of(row) for of in keys.values())].append(row)
+        for (unit, *values), rows in groups.items():
+            made = dict(zip(keys, values, strict=True))
+            made |= {name: _of_one_unit(a, rows, scope) for name, a in relation.aggregates}
+            yield made | {UNIT: unit, _ORDER: self._order(values)}
+
+
+def _carried(row: Row) -> Row:
+    return {name: row[name] for name in (UNIT, _ORDER) if name in row}
+
+
+def _retained(rows: Iterable[Row], limit: int | None) -> list[Row]:
+    """The first rows of each unit in the order."""
+    if limit is None:
+        return list(rows)
+    counts: Counter[Any] = Counter()
+    found = []
+    for row in sorted(rows, key=lambda row: row[_ORDER][0]):
+        counts[row[UNIT]] += 1
+        if counts[row[UNIT]] <= limit:
+            found.append(row)
+    return found
+
+
+def _of_one_unit(aggregate: Aggregate, rows: Sequence[Row], scope: Mapping[str, Kind]) -> Any:
+    """An aggregate of one unit's rows; sums are of whole steps."""
+    if aggregate.of is None:
+        return len(rows)
+    kind, of = kind_of(aggregate.of, scope), value_of(aggregate.of, scope)
+    values = [x for row in rows if (x := of(row)) is not None]
+    if aggregate.function == "count":
+        return len(values)
+    if not values or aggregate.function == "quantile":
+        return (max if aggregate.at else min)(values, default=None)
+    grid = sum_grid(kind)
+    steps = steps_of(aggregate.of, grid, *step_bounds(kind, grid), scope)
+    total = sum(x for row in rows if (x := steps(row)) is not None)
+    if aggregate.function == "mean":
+        mean, known = (
+            scaled(float(total) / float(len(values)), grid),
+            declared(replace(kind, type="real", grid=None, keys=None)),
+        )
+        return clamped(mean, float(known.low or 0), float(known.high or 0), mean)
+    within = clamped(total, -most_steps(kind, grid), most_steps(kind, grid), total)
+    return within if kind.type == "integer" else scaled(float(within), grid)
