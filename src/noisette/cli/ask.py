@@ -39,8 +39,8 @@ def ask(
     if parquet is not None and not parquet.absolute().parent.is_dir():
         raise InputError("The folder of the Parquet file is missing: create it first.")
     promise, asked = amount(spend, "--spend"), questions_of(question, file)
-    with patience("Asking"), curator_of(project, asking=True, analyst=analyst) as curator:
-        answers = curator.ask(asked, spend=promise, level=level)
+    with patience("Asking"), curator_of(project, asking=True) as curator:
+        answers = curator.ask(asked, spend=promise, level=level, analyst=analyst)
     if parquet is not None:
         _write_parquet(answers, parquet)
     if csv:  # numbers alone go on; what to know about them goes to the terminal

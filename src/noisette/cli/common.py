@@ -62,11 +62,11 @@ def amount(text: str, option: str) -> Promise:
 
 
 @contextmanager
-def curator_of(folder: Path | None, *, asking: bool, analyst: str | None = None) -> "Iterator[Curator]":
+def curator_of(folder: Path | None, *, asking: bool) -> "Iterator[Curator]":
     """The curator of a project, whose ledger is let go of afterwards."""
     from noisette.ledger import Book
 
-    curator = project_of(folder).curator(asking=asking, analyst=analyst)
+    curator = project_of(folder).curator(asking=asking)
     try:
         yield curator
     finally:

@@ -36,7 +36,9 @@ def _what(body: Mapping[str, Any]) -> str:
         case "answer":
             return "its answer was kept"
         case "release":
-            return "a record of it was handed out"
+            return "a record of it was released"
+        case "purchase":
+            return f"the {body['what']} of {body['column'] or body['table']} were bought"
         case _:
             return f"{body['act']}: {body['why']}"
 

@@ -38,8 +38,8 @@ def explain(
         raise InputError("--rows must be a whole number from 1 on.")
     promise = None if spend is None else amount(spend, "--spend")
     asked = questions_of(question, file)
-    with patience("Explaining"), curator_of(project, asking=False, analyst=analyst) as curator:
-        found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level)
+    with patience("Explaining"), curator_of(project, asking=False) as curator:
+        found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level, analyst=analyst)
         if plot is not None:
             _draw(found, plot)
     typer.echo(as_json(_told(found)) if json else str(found))

@@ -1,7 +1,7 @@
 """Open data: from a file or a frame to a curator."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.frames import arrow
+from noisette.curator.purchases import Purchase
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.exact.number import whole
@@ -38,7 +39,6 @@ def open(
     rows_per_group: int | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ledger: str | Path | None = None,
-    analyst: str | None = None,
     start_over: str | None = None,
 ) -> Curator:
     """Open data for questions that protect each unit.
@@ -47,8 +47,8 @@ def open(
     frame is called `data`, a file by its name. `unit` names the column that says whose row it is, in every table that
     has it; without one each row is a unit. `rows`, `groups` and `rows_per_group` limit how much of one unit is used.
     All of that and more may stand in a `policy` instead; what a policy says of a table comes first. `ledger` is where
-    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. `analyst` is who asks.
-    Where these data were charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
+    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. Where these data were
+    charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
 
     >>> import noisette as nz, pyarrow
     >>> people = pyarrow.table({"age": [34, 51, 68], "ward": ["north", "south", "north"]})
@@ -59,9 +59,8 @@ def open(
     """
     found = described_data(source, budget=budget, unit=unit, limits=(rows, groups, rows_per_group), policy=policy)
     if ledger is None:
-        return found.curator(None, analyst=analyst)
-    kept = found.ledger(ledger, budget=found.policy.budget, start_over=start_over)
-    return found.curator(kept, analyst=analyst)
+        return found.curator(None)
+    return found.curator(found.ledger(ledger, budget=found.policy.budget, start_over=start_over))
 
 
 class Described(NamedTuple):
@@ -101,9 +100,19 @@ class Described(NamedTuple):
             return dict.fromkeys(stored)
         return {c: found for c, kept in stored.items() if (found := type_of(kept)) is not None}
 
-    def curator(self, ledger: Ledger | None, *, analyst: str | None = None, secret: bytes | None = None) -> Curator:
-        """A curator of these data that charges a ledger."""
-        return Curator(self.engine, self.policy, self.schema, ledger, analyst, secret, state(self.tables))
+    def curator(
+        self, ledger: Ledger | None, *, secret: bytes | None = None, purchases: Iterable[Purchase] = ()
+    ) -> Curator:
+        """A curator of these data that charges a ledger; `purchases` are those that it does not hold."""
+        return Curator(
+            self.engine,
+            self.policy,
+            self.schema,
+            ledger,
+            secret=secret,
+            state=state(self.tables),
+            purchases=purchases,
+        )
 
 
 def described_data(

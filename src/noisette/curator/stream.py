@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, NoReturn, Protocol
 
-from noisette.curator.keeping import attempted, key_of
+from noisette.curator.answer_cache import attempted, key_of
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.exact.number import Number, level_of
 from noisette.ledger import Ledger
@@ -61,9 +61,9 @@ class Watch:
     """
 
     def __init__(
-        self, offer: Watching, line: Line, read: Callable[[Watching, Any], Exactly], draw: Callable[[Any], Any]
+        self, offer: Watching, line: Line, read: Callable[[Watching, Any], tuple[Exactly, Callable[[], int]]]
     ) -> None:
-        self._offer, self._line, self._read, self._draw = offer, line, read, draw
+        self._offer, self._line, self._read = offer, line, read
 
     @property
     def left(self) -> int:
@@ -78,8 +78,8 @@ class Watch:
         level_of(level)
         above = self._offer.above
         t = above.steps(above.threshold if threshold is None else threshold)
-        exactly = self._read(self._offer, question)
-        gap, number = self._line.ask(lambda: self._draw(exactly), t)
+        exactly, compute = self._read(self._offer, question)
+        gap, number = self._line.ask(compute, t)
         if gap is None:
             return None
         return replace(self._offer.alert(gap, number, t, exactly.rounded, level), caveats=exactly.caveats)

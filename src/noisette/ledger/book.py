@@ -16,7 +16,20 @@ from noisette.exact.number import whole
 from noisette.laws.law import smallest
 from noisette.ledger.advice import GAP, UNCHARGED
 from noisette.ledger.chain import Head, parsed
-from noisette.ledger.entry import Entry, answer_body, charge_body, checked, covers, entry_of, name, new_key, said, same
+from noisette.ledger.entry import (
+    Entry,
+    answer_body,
+    bought_last,
+    charge_body,
+    checked,
+    covers,
+    entry_of,
+    name,
+    new_key,
+    purchase_body,
+    said,
+    same,
+)
 from noisette.ledger.ledger import Ledger
 from noisette.ledger.receipt import Receipt, confirmed, recorded
 from noisette.ledger.standing import Standing, act_body, said_shares
@@ -38,6 +51,8 @@ class Book(Ledger):
         self._store, self._clock, self._step = store, clock, step
         self._read: list[Entry] = []
         self._upto = 0
+        self._bought: list[Mapping[str, Any]] = []
+        self._bought_upto = 0
 
     # What was written
 
@@ -55,6 +70,19 @@ class Book(Ledger):
         """All that was written: the opening, charges, digests of answers and records, and what the owner did."""
         with self._store.transaction(write=False):
             return [parsed(row) for row in self._store.rows()]
+
+    @property
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order, those of other processes too; what was read once is not read again."""
+        with self._store.transaction(write=False):
+            return tuple(self._purchases())
+
+    def _purchases(self) -> list[Mapping[str, Any]]:
+        for row in self._store.rows(self._bought_upto):
+            if '"kind":"purchase"' in row.body and (body := parsed(row))["kind"] == "purchase":
+                self._bought.append(body)
+            self._bought_upto = row.number
+        return self._bought
 
     # Charges and answers
 
@@ -104,8 +132,17 @@ class Book(Ledger):
             state = self._store.answer(_place(key, number))
         return None if state is None else (number, state)
 
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Write what was bought with the charge of a key to disk."""
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store)
+            if self._store.found(key) is None:
+                raise PrivacyError(UNCHARGED)
+            if not bought_last(purchase, self._purchases()):
+                append(self._store, head, standing, purchase_body(key, purchase), self._clock())
+
     def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
-        """Write that records with these digests are handed out for the charge with a key; return where they stand."""
+        """Write that records with these digests are released for the charge with a key; return where they stand."""
         return recorded(self._store, key, digests, self._clock)
 
     def _unless_kept(self, charged: str, key: str, body: bytes) -> bytes | None:

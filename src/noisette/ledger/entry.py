@@ -1,7 +1,8 @@
 """What an entry is: a JSON text that says what was done, in one form, forever.
 
 format      1: the meaning of what is written never changes; a new meaning is a new number
-kind        open (the first one), charge, answer (to a charge), release (of a record), or act (what the owner did)
+kind        open (the first one), charge, answer (to a charge), release (of a record), purchase (of a declaration), or
+            act (what the owner did)
 number      1, 2, 3, ...
 time        the wall clock, for people: nothing depends on it
 
@@ -10,7 +11,8 @@ mechanisms, parameters and sensitivities, under which relation (neighbours), wha
 from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges). Where it is known by rho alone it
 has a pair for plain sums (`plain`, `aside`); the opening says which part of delta is for these (`plain`; else none).
 An answer says under which key it is kept, and the SHA-256 of its bytes: who changes, takes away or puts in an answer
-is found like one who edits an entry. A release is written for each record that is handed out (see `receipt`).
+is found like one who edits an entry. A release is written for each record that is released (see `receipt`). A purchase
+says which bounds, keys or limit were bought with a charge, as lines of a policy, at what price and on which terms.
 """
 
 import hashlib
@@ -34,6 +36,7 @@ __all__ = [
     "Entry",
     "amounts",
     "answer_body",
+    "bought_last",
     "canonical",
     "charge_body",
     "checked",
@@ -44,6 +47,7 @@ __all__ = [
     "name",
     "new_key",
     "promise_of",
+    "purchase_body",
     "relation",
     "said",
     "same",
@@ -53,6 +57,7 @@ __all__ = [
 FORMAT = 1
 _LONGEST = 200
 _RULES, _PAIR = ("eps", "rho", "square", "delta", "slack"), ("plain", "aside")
+_PURCHASE = ("table", "column", "what", "policy", "spend", "analyst", "terms")  # the first three: what it is about
 _SAME = ("analyst", "question", "neighbours", "guarantee", "mechanisms")
 _MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last digits
 
@@ -128,6 +133,17 @@ def charge_body(entry: Entry) -> dict[str, Any]:
 def answer_body(key: str, answer: bytes) -> dict[str, Any]:
     """An answer that is kept, but for its number and time."""
     return {"format": FORMAT, "kind": "answer", "of": key, "sha256": digest(answer)}
+
+
+def purchase_body(key: str, purchase: Mapping[str, Any]) -> dict[str, Any]:
+    """A purchase without its number and time: table, column, what, policy, spend, analyst and terms."""
+    return {"format": FORMAT, "kind": "purchase", "of": key, **{name: purchase[name] for name in _PURCHASE}}
+
+
+def bought_last(purchase: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether this very purchase is the one that holds for what it is about."""
+    about = [old for old in earlier if all(old[name] == purchase[name] for name in _PURCHASE[:3])]
+    return bool(about) and all(about[-1][name] == purchase[name] for name in _PURCHASE)
 
 
 def digest(answer: bytes) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from noisette.exact.number import Number
 from noisette.ledger.entry import Entry, drafted
+from noisette.ledger.receipt import Receipt
 from noisette.ledger.standing import ALL, Share, Standing
 from noisette.ledger.tight import tight
 from noisette.privacy import Guarantee, Promise
@@ -86,6 +87,23 @@ class Ledger(ABC):
     @abstractmethod
     def latest(self, key: str) -> tuple[int, bytes] | None:
         """The last state of what was charged under a key, with its number; None before the first."""
+
+    # What was bought
+
+    @property
+    @abstractmethod
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order (see `entry.purchase_body`); of two of the same thing the later one holds."""
+
+    @abstractmethod
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Write what was bought with the charge of a key, for all who ask from now on; nothing if it holds already."""
+
+    # What was released
+
+    @abstractmethod
+    def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
+        """Write that records with these digests are released for the charge of a key; return where they stand."""
 
     # What each ledger has to say
 

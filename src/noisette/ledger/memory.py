@@ -1,16 +1,18 @@
 """A ledger that lives as long as the process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
+from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
 from noisette.ledger.account import Account
 from noisette.ledger.advice import GAP, UNCHARGED
-from noisette.ledger.entry import Entry, new_key
+from noisette.ledger.entry import Entry, bought_last, new_key
 from noisette.ledger.ledger import Ledger
+from noisette.ledger.receipt import Receipt
 from noisette.ledger.standing import ALL, Standing
 from noisette.privacy import Promise
 from noisette.process import here
@@ -41,6 +43,7 @@ class Memory(Ledger):
         self._keys: dict[str, Entry] = {}
         self._answers: dict[str, bytes] = {}
         self._states: dict[str, tuple[int, bytes]] = {}
+        self._purchases: list[Mapping[str, Any]] = []
         self._lock, self._process = Lock(), here()
 
     @property
@@ -85,6 +88,23 @@ class Memory(Ledger):
         """The last state of what was charged under a key, with its number; None before the first."""
         with self._own():
             return self._states.get(key)
+
+    @property
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order."""
+        return tuple(self._purchases)
+
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Keep what was bought with the charge of a key."""
+        with self._own(key):
+            if not bought_last(purchase, self._purchases):
+                self._purchases.append(dict(purchase))
+
+    def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
+        """What is spent and left with a release; a ledger in memory proves nothing later, so it names no entry."""
+        with self._own(key):
+            filter = self._where.accounts[ALL].filter
+            return Receipt(filter.spent, filter.left, None)
 
     @contextmanager
     def _own(self, key: str | None = None) -> Iterator[None]:

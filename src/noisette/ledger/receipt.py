@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from noisette.answers.digest import digest_of_record
 from noisette.answers.record import as_json, stated
 from noisette.errors import InputError, PrivacyError
-from noisette.ledger.chain import Head, Row, parsed
+from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import FORMAT, canonical
 from noisette.ledger.standing import ALL, replayed
 from noisette.ledger.store import Store
@@ -33,19 +33,11 @@ _PLACE = {"dataset", "entry", "hash", "head"}
 
 
 class Receipt(NamedTuple):
-    """Where a record stands in a ledger, and what was spent and left with it."""
+    """What was spent and left with a release, and the place of its record in the ledger; None in memory."""
 
-    dataset: str
-    charge: Row
-    head: Head
     spent: Promise
     left: Promise
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """For the record."""
-        number, hash = self.charge.number, self.charge.hash
-        return {"dataset": self.dataset, "entry": number, "hash": hash, "head": str(self.head)}
+    place: dict[str, Any] | None
 
 
 def _mark(digest: str) -> str:
@@ -75,7 +67,8 @@ def _receipt(store: Store, key: str) -> Receipt:
         raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
     standing = standing_of(store, about)
     filter = standing.accounts[ALL].filter
-    return Receipt(standing.dataset, charge, head, filter.spent, filter.left)
+    place = {"dataset": standing.dataset, "entry": charge.number, "hash": charge.hash, "head": str(head)}
+    return Receipt(filter.spent, filter.left, place)
 
 
 # Reading
@@ -93,7 +86,7 @@ def confirmed(store: Store, record: Mapping[str, Any]) -> int:
         release = store.found(_mark(digest_of_record(record)))
         if release is None or parsed(release)["of"] != charge["key"] or release.number > head.number:
             raise PrivacyError(
-                "The record is not as it was handed out: its numbers, error bars, words or mechanisms were changed."
+                "The record is not as it was released: its numbers, error bars, words or mechanisms were changed."
             )
         _check_spent(store, head, record)
     return int(charge["number"])

@@ -78,7 +78,7 @@ class Standing:
             case "charge", _:
                 for whose in self.concerned(body["analyst"]):
                     self.accounts[whose] = self.accounts[whose].plus(amounts(body["charge"]), relation(body))
-            case "answer" | "release", _:
+            case "answer" | "release" | "purchase", _:
                 return
             case "open", _:
                 self.accounts = {ALL: Account.of(promise_of(body["budget"]), Fraction(body.get("plain", 0)))}

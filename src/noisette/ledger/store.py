@@ -34,7 +34,8 @@ MIGRATIONS: list[list[str]] = [
         "CREATE TABLE ledger_answers (key TEXT PRIMARY KEY, body {blob} NOT NULL)",
     ],
     [],  # from here on every answer has an entry with its digest; those from before get one when this is reached
-    [],  # from here on every record that is handed out has an entry, of a kind that earlier versions do not know
+    [],  # from here on every record that is released has an entry, of a kind that earlier versions do not know
+    [],  # from here on purchases have entries, of a kind that earlier versions do not know
 ]
 """The statements that lead to each version of the tables from the one before; what is here never changes."""
 

@@ -14,7 +14,7 @@ from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
 from noisette.query.types import ENGINE
 
-__all__ = ["declared_only", "described", "type_of"]
+__all__ = ["declared_only", "described", "purchased", "type_of"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TYPES: dict[str, Type] = {
@@ -87,13 +87,37 @@ def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> 
 
 def _kind(declared: Type, rules: ColumnRules, place: str) -> Kind:
     kind = Kind(declared, nullable=rules.nullable, grid=_grid(declared, rules.grid, inside(place, "grid")))
+    return _limited(kind, rules, place)
+
+
+def _limited(kind: Kind, rules: ColumnRules, place: str) -> Kind:
+    """A kind with the bounds and keys that rules name."""
     if rules.bounds is not None:
-        low, high = (_exact(declared, bound, inside(place, "bounds")) for bound in rules.bounds)
+        low, high = (_exact(kind.type, bound, inside(place, "bounds")) for bound in rules.bounds)
         kind = replace(kind, low=low, high=high)
     if rules.keys is not None:
-        kind = replace(kind, keys=_fitting(declared, rules.keys, inside(place, "keys")))
+        kind = replace(kind, keys=_fitting(kind.type, rules.keys, inside(place, "keys")))
     _fits(kind, place)
     return kind
+
+
+def purchased(table: Table, rules: TableRules) -> Table:
+    """A table with bounds, keys or a limit on rows that were bought, where its owner lets them be bought."""
+    if rules.limits.rows is not None and table.private_rows:
+        table = replace(table, limits=replace(table.limits, rows=rules.limits.rows), private_rows=False)
+    place = inside(inside("tables", table.name), "columns")
+    columns = [_purchased(column, rules.columns.get(column.name), place) for column in table.columns]
+    return replace(table, columns=tuple(columns))
+
+
+def _purchased(column: Column, rules: ColumnRules | None, place: str) -> Column:
+    if rules is None:
+        return column
+    bounds = rules.bounds if column.private_bounds else None
+    keys = rules.keys if column.private_keys else None
+    kind = _limited(column.kind, ColumnRules(bounds=bounds, keys=keys), inside(place, column.name))
+    private_bounds, private_keys = column.private_bounds and bounds is None, column.private_keys and keys is None
+    return replace(column, kind=kind, private_bounds=private_bounds, private_keys=private_keys)
 
 
 def _grid(declared: Type, grid: Fraction | None, place: str) -> Fraction | None:

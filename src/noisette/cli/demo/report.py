@@ -183,15 +183,12 @@ def _budget(tour: Tour) -> str:
 
 
 def _ledger(tour: Tour) -> str:
-    rows = [
-        [str(e.number), e.time[11:19], e.analyst or "", promise(e.guarantee), _mechanisms(e), _asked(e)]
-        for e in tour.entries
-    ]
+    rows = [[str(e.number), e.time[11:19], promise(e.guarantee), _mechanisms(e), _asked(e)] for e in tour.entries]
     return parts.card(
         "The ledger",
         "Each question is written to a file before its noise is drawn: who asked, what exactly, with which mechanisms. "
         "The entries form a chain, so that a change to any of them shows. The first entry opened the ledger.",
-        parts.table(["entry", "time", "analyst", "cost", "noise", "what was asked, in canonical form"], rows),
+        parts.table(["entry", "time", "cost", "noise", "what was asked, in canonical form"], rows),
         note=f"Head of the chain: {tour.head}. {tour.checked} charges were checked against their mechanisms.",
     )
 

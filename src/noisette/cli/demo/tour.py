@@ -112,7 +112,7 @@ def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:
         pyarrow.parquet.write_table(table, files[name])
     found = described_data(files, policy=POLICY)
     ledger = open_ledger(folder / "visits.ledger", budget=found.policy.budget, data=found.fingerprints)
-    return found.curator(ledger, analyst="ana")  # unlike `open`, this leaves nothing in the user's state folder
+    return found.curator(ledger)  # unlike `open`, this leaves nothing in the user's state folder
 
 
 def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
