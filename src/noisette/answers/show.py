@@ -1,13 +1,17 @@
 """Columns of an answer for people to read: numbers with their ± beside them, one below the other."""
 
+import io
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noisette.answers.column import Column
 
-__all__ = ["Cell", "as_html", "as_text", "shown"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Cell", "as_csv", "as_html", "as_text", "shown"]
 
 _MOST_ROWS, _LONGEST = 40, 40
 _RIGHT = ' style="text-align:right"'
@@ -38,6 +42,30 @@ def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
 
 
 _LEFT = ' style="text-align:left"'
+
+
+def as_csv(table: "pyarrow.Table") -> str:
+    """An Arrow table as CSV: texts in quotes, and with an apostrophe before those that a spreadsheet would run.
+
+    >>> import pyarrow
+    >>> print(as_csv(pyarrow.table({"ward": ["=1+1", "east"], "n": [-3, 5]})))
+    "ward","n"
+    "'=1+1",-3
+    "east",5
+    <BLANKLINE>
+    """
+    import pyarrow
+    from pyarrow import compute
+    from pyarrow.csv import write_csv
+
+    def harmless(values: Any) -> Any:
+        return compute.replace_substring_regex(values, r"^([=+\-@\t\r\n])", r"'\1")
+
+    texts = [pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) for kind in table.schema.types]
+    columns = [harmless(c) if text else c for c, text in zip(table.columns, texts, strict=True)]
+    buffer = io.BytesIO()
+    write_csv(pyarrow.table(columns, harmless(pyarrow.array(table.column_names)).to_pylist()), buffer)
+    return buffer.getvalue().decode()
 
 
 def _td(column: Column, cell: Cell) -> str:

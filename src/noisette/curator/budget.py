@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from noisette import text
 from noisette.answers.figures import left, promise, rounded, spent
+from noisette.answers.record import laid_out, stated
 from noisette.ledger import Entry, Ledger
 from noisette.ledger.standing import Share
 from noisette.ledger.tight import tight
@@ -113,6 +114,21 @@ class Budget:
             f"{self.more:,} more like the last fit" if self.more < _MOST else f"more than {_MOST:,} like the last fit"
         )
         return f"{charged}; {known}" if self.more else f"{charged}; no more like the last fits"
+
+    def to_json(self) -> str:
+        """All of it as JSON, with exact numbers as texts; `tight` takes a while with many different costs."""
+        shares = {who: {part: stated(x) for part, x in share._asdict().items()} for who, share in self.shares.items()}
+        return laid_out(
+            {
+                "budget": stated(self.total),
+                "spent": stated(self.spent),
+                "left": stated(self.left),
+                "tight": None if self.tight is None else {"epsilon": self.tight, "delta": str(self.delta)},
+                "charges": len(self.entries),
+                "more_like_last": self.more,
+                "shares": shares,
+            }
+        )
 
     def __repr__(self) -> str:
         rows = self._rows()

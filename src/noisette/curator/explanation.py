@@ -9,6 +9,7 @@ from typing import Any
 
 from noisette import text
 from noisette.answers.figures import percent, promise
+from noisette.answers.record import laid_out, stated
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
@@ -73,6 +74,21 @@ class Explanation:
         """What each answer leaves out before any noise, in the sentences that will stand below it."""
         return tuple(self.offer.caveats)
 
+    def to_json(self) -> str:
+        """All of it as JSON, with exact numbers as texts; what cannot be told before is null."""
+        return laid_out(
+            {
+                "spend": stated(self.spend),
+                "guarantee": stated(self.offer.guarantee),
+                "allowed": self.allowed,
+                "level": self.level,
+                "unit": self.offer.unit,
+                "why": self.why,
+                "caveats": self.caveats,
+                "questions": [[_record(column) for column in columns] for columns in self.answers],
+            }
+        )
+
     def __repr__(self) -> str:
         names = max((len(column.name) for column in self.columns), default=0)
         common, several = _common(self.columns), len(self.answers) > 1
@@ -94,6 +110,19 @@ class Explanation:
         ]
         said = dict.fromkeys(sentence for caveats in self.caveats for sentence in caveats)
         return text.as_html(self._headline(), head, rows, [*said, self.why])
+
+
+def _record(column: Expected) -> dict[str, Any]:
+    return {
+        "column": column.name,
+        "half_width": column.half_width,
+        "half_width_by_rows": {str(rows): width for rows, width in column.by_size.items()},
+        "ranks": column.ranks,
+        "mechanism": column.mechanism,
+        "sensitivity": column.sensitivity,
+        "assumes": column.assumes,
+        "warning": column.warning,
+    }
 
 
 def _all_wrapped(notes: Sequence[str]) -> list[str]:
