@@ -5,13 +5,13 @@ from tests.ledger.tools import quoted, tamper
 
 from noisette.errors import PrivacyError
 from noisette.ledger import Memory, open_ledger
-from noisette.ledger.entry import said
+from noisette.ledger.entry import to_record
 from noisette.privacy import Pure
 
 
 def bought(column="age", high=128, spend="1/10"):
     policy = f"[tables.visits.columns.{column}]\nbounds = [16, {high}]"
-    paid = {"spend": said(Pure(spend)), "analyst": None, "terms": ""}
+    paid = {"spend": to_record(Pure(spend)), "analyst": None, "terms": ""}
     return {"table": "visits", "column": column, "what": "bounds", "policy": policy, **paid}
 
 

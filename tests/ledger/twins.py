@@ -8,7 +8,7 @@ from noisette.ledger import open_ledger
 from noisette.ledger.book import Book
 from noisette.ledger.entry import charge_body
 from noisette.ledger.sqlite import SQLite
-from noisette.ledger.writing import append, locked, now
+from noisette.ledger.transactions import append, locked, now
 
 
 class Outside(Book):

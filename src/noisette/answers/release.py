@@ -12,9 +12,9 @@ from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import left, percent, promise
 from noisette.answers.record import as_json, stated
-from noisette.answers.show import as_csv, as_html, as_text
+from noisette.answers.rendering import as_csv, as_html, as_text
 from noisette.answers.statement import statement
-from noisette.answers.wide import warnings
+from noisette.answers.warnings import warnings
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 

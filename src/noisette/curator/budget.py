@@ -9,8 +9,8 @@ from noisette import text
 from noisette.answers.figures import left, promise, rounded, spent
 from noisette.answers.record import laid_out, stated
 from noisette.ledger import Entry, Ledger
-from noisette.ledger.standing import Share
-from noisette.ledger.tight import tight
+from noisette.ledger.accounts import Share
+from noisette.ledger.ledger import tight
 from noisette.privacy import ZCDP, Approx, Promise
 
 __all__ = ["Budget"]

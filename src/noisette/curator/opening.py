@@ -6,16 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow
+
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
-from noisette.curator.frames import arrow
 from noisette.curator.purchases import Purchase
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.ledger import Book, Ledger, elsewhere, open_ledger
-from noisette.policy.checks import closest, inside, wrong
 from noisette.policy.csv import check_csv, is_csv
+from noisette.policy.errors import closest, inside, policy_error
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules
 from noisette.policy.tables import declared_only, described, type_of
@@ -163,7 +164,7 @@ def _named(source: Any) -> Any:
 
 def _checked(source: Any, name: str) -> Any:
     _check_path(source)
-    return arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
+    return _arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
 
 
 def _check_path(source: Any) -> None:
@@ -191,6 +192,30 @@ def table_name(path: Path) -> str:
     return name or parent or "data"
 
 
+# Frames
+
+
+def _arrow(frame: Any, name: str) -> pyarrow.Table:
+    """A frame of any library as an Arrow table whose columns have different names."""
+    table = _read_frame(frame)
+    if table is None:
+        raise InputError(f"The frame of table {name} cannot be read: give each of its columns one type.")
+    if len({column.lower() for column in table.column_names}) < table.num_columns:
+        raise InputError("Give each column a name of its own: upper and lower case do not tell names apart.")
+    for i, column in enumerate(table.schema):
+        if pyarrow.types.is_float16(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(pyarrow.float32()))
+    return table
+
+
+def _read_frame(frame: Any) -> pyarrow.Table | None:
+    """None where it fails: what a library says about that may quote cells."""
+    try:
+        return pyarrow.table(frame)
+    except Exception:
+        return None
+
+
 # Rules of each table
 
 
@@ -209,7 +234,7 @@ def _known(policy: Policy, engine: DuckDB, *, database: bool) -> None:
     also = " (a view must be stored as a table first)" if database else ""
     for name in policy.tables:
         if name not in engine.tables:
-            raise wrong(
+            raise policy_error(
                 inside("tables", name), f"names a table that is not there{also}: {closest(name, engine.tables)}"
             )
 

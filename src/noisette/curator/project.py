@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from noisette.curator.curator import Curator
-from noisette.curator.making import Wanted, files, make, source_of
+from noisette.curator.new_project import Wanted, files, make, source_of
 from noisette.curator.opening import Described, described_data
 from noisette.curator.purchases import from_files
 from noisette.errors import InputError, PrivacyError

@@ -14,7 +14,7 @@ from typing import Any
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
 from noisette.laws.law import smallest
-from noisette.ledger.advice import GAP, UNCHARGED
+from noisette.ledger.accounts import Standing, act_body, share_records
 from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import (
     Entry,
@@ -27,14 +27,14 @@ from noisette.ledger.entry import (
     name,
     new_key,
     purchase_body,
-    said,
     same,
+    to_record,
 )
 from noisette.ledger.ledger import Ledger
 from noisette.ledger.receipt import Receipt, confirmed, recorded
-from noisette.ledger.standing import Standing, act_body, said_shares
+from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.ledger.store import Store
-from noisette.ledger.writing import append, locked, now, standing_of, verified
+from noisette.ledger.transactions import append, locked, now, standing_of, verified
 from noisette.privacy import Promise
 
 __all__ = ["Book"]
@@ -164,11 +164,11 @@ class Book(Ledger):
 
     def raise_budget(self, budget: Promise, *, why: str) -> None:
         """Set another budget that holds what was spent; to raise one is a new promise to everyone in the data."""
-        self._act(act_body("budget", why, budget=said(budget)))
+        self._act(act_body("budget", why, budget=to_record(budget)))
 
     def share(self, shares: Mapping[str, Promise], *, why: str) -> None:
         """Give analysts shares, or other ones; from then on only those with a share are answered."""
-        self._act(act_body("share", why, shares=said_shares(shares)))
+        self._act(act_body("share", why, shares=share_records(shares)))
 
     def _act(self, body: dict[str, Any]) -> None:
         with self._store.transaction(write=True):

@@ -49,8 +49,8 @@ __all__ = [
     "promise_of",
     "purchase_body",
     "relation",
-    "said",
     "same",
+    "to_record",
     "written",
 ]
 
@@ -159,7 +159,7 @@ def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 # Reading
 
 
-def said(budget: Promise) -> dict[str, Any]:
+def to_record(budget: Promise) -> dict[str, Any]:
     """A budget as exact texts, with its relation if it names one."""
     if not isinstance(budget, Pure | Approx | ZCDP):
         raise InputError("A budget must be Pure, Approx or ZCDP: Approx(2, '1e-6').")
@@ -169,7 +169,7 @@ def said(budget: Promise) -> dict[str, Any]:
 def promise_of(said: Mapping[str, Any], neighbours: Neighbours | None = None) -> Promise:
     """A promise from its exact texts.
 
-    >>> promise_of(said(Approx("1/3", "1e-6", neighbours=Neighbours.REPLACE)))
+    >>> promise_of(to_record(Approx("1/3", "1e-6", neighbours=Neighbours.REPLACE)))
     Approx('1/3', '1/1000000', neighbours=REPLACE)
     """
     if "neighbours" in said:

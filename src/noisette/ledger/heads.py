@@ -21,8 +21,8 @@ from pathlib import Path
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
-from noisette.ledger.advice import ACCEPT, START_OVER
 from noisette.ledger.chain import START, Head
+from noisette.ledger.refusal import ACCEPT, START_OVER
 
 __all__ = ["Elsewhere", "KnownError", "elsewhere", "guarded", "state_folder"]
 

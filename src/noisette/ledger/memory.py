@@ -8,12 +8,11 @@ from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
-from noisette.ledger.account import Account
-from noisette.ledger.advice import GAP, UNCHARGED
+from noisette.ledger.accounts import ALL, Account, Standing
 from noisette.ledger.entry import Entry, bought_last, new_key
 from noisette.ledger.ledger import Ledger
 from noisette.ledger.receipt import Receipt
-from noisette.ledger.standing import ALL, Standing
+from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.privacy import Promise
 from noisette.process import here
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from noisette.answers.digest import digest_of_record
 from noisette.answers.record import as_json, stated
 from noisette.errors import InputError, PrivacyError
+from noisette.ledger.accounts import ALL, replayed
 from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import FORMAT, canonical
-from noisette.ledger.standing import ALL, replayed
 from noisette.ledger.store import Store
-from noisette.ledger.writing import append, locked, now, standing_of, verified
+from noisette.ledger.transactions import append, locked, now, standing_of, verified
 from noisette.privacy import Promise
 
 __all__ = ["Receipt", "confirmed", "recorded"]

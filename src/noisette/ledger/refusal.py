@@ -1,4 +1,4 @@
-"""Refusals for people: what is left, what was asked, what to do."""
+"""What people read when a ledger refuses: what is left, what was asked, and what to do."""
 
 from fractions import Fraction
 
@@ -8,7 +8,25 @@ from noisette.privacy.charges import charge_of
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.loss import Normal
 
-__all__ = ["refusal", "unfit"]
+__all__ = [
+    "ACCEPT",
+    "BUDGET",
+    "GAP",
+    "REBIND",
+    "RESTORE",
+    "START_OVER",
+    "UNCHARGED",
+    "refusal",
+    "unfit",
+]
+
+ACCEPT = "`noisette ledger accept`, or noisette.ledger.accept in Python"
+REBIND = "`noisette ledger rebind --why …`, or noisette.ledger.rebind in Python"
+BUDGET = "`noisette ledger budget`, or ledger.raise_budget in Python"
+UNCHARGED = "Nothing was charged under this key: charge first, then draw, then keep."
+GAP = "States are kept one after the other: the one before this is not there."
+START_OVER = "`noisette open … --start-over --why …`, or start_over='why' in Python"
+RESTORE = f"restore a backup and accept it ({ACCEPT})"
 
 _DIGITS = 4
 _STEPS = 2**20

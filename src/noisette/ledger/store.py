@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 from noisette.errors import InputError, NoisetteError
-from noisette.ledger.account import Account
+from noisette.ledger.accounts import Account
 from noisette.ledger.chain import START, Head, Row
 from noisette.ledger.heads import Elsewhere
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from noisette.policy.checks import inside
+from noisette.policy.errors import inside
 from noisette.query.schema import Column, Limits, Schema, Table
 
 __all__ = ["Gap", "gaps", "with_gaps"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.answers import Column, Release
-from noisette.answers.show import shown
+from noisette.answers.rendering import shown
 
 __all__ = ["answer", "table", "true_texts"]
 

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from noisette.answers.figures import promise
-from noisette.answers.show import shown
+from noisette.answers.rendering import shown
 from noisette.cli.demo.attack import AGAIN, Told
 from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.tour import Answer, Tour

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from noisette.errors import InputError, PrivacyError
-from noisette.ledger.entry import promise_of, said
+from noisette.ledger.entry import promise_of, to_record
 from noisette.policy.policy import read_policy
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.policy.tables import purchased
@@ -75,7 +75,7 @@ class Purchase:
     @property
     def body(self) -> dict[str, Any]:
         """What the ledger's entry says."""
-        paid = {"spend": said(self.spend), "analyst": self.analyst, "terms": self.terms}
+        paid = {"spend": to_record(self.spend), "analyst": self.analyst, "terms": self.terms}
         return {**self.place._asdict(), "policy": self.lines, **paid}
 
 
