@@ -171,9 +171,9 @@ def test_the_statement_says_what_a_lawyer_asks():
 @pytest.mark.parametrize(
     ("guarantee", "part"),
     [
-        (Approx(1, "1e-9", neighbours=Neighbours.ADD_REMOVE), "but for a probability of 1e-9"),
+        (Approx(1, "1e-9", neighbours=Neighbours.ADD_REMOVE), "except with a probability of 1e-9"),
         (ZCDP("0.1", neighbours=Neighbours.REPLACE), "replaced by other data"),
-        (Approx(1, "1e-9") + ZCDP("0.1"), "but for a probability of 1e-6"),
+        (Approx(1, "1e-9") + ZCDP("0.1"), "except with a probability of 1e-6"),
         (Pure(1000), "e^1,000 times"),
     ],
 )

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from noisette.answers import check
 from noisette.cli import app
 from noisette.cli.demo.attack import Told
-from noisette.cli.demo.data import OLDEST, RARE, SMALL, tables
 from noisette.cli.demo.questions import QUESTIONS
 from noisette.cli.demo.report import report
-from noisette.cli.demo.tour import toured
+from noisette.cli.demo.tour import SMALL, toured
 from noisette.cli.demo.truth import held
+from noisette.curator.demo import OLDEST, RARE, tables
 from noisette.privacy import Approx
 
 VOID = {"meta", "line", "circle", "rect", "polyline", "br"}

@@ -138,8 +138,8 @@ def test_a_curator_shows_its_tables_and_its_budget():
     data = hospital(budget=2)
     assert repr(data).splitlines() == [
         "table   protects         columns",
-        "visits  patient_id       patient_id, age, ward, complaint, cost",
-        "wards   nobody (public)  ward, floor",
+        "visits  patient_id       patient_id, day, ward, diagnosis, age, cost",
+        "wards   nobody (public)  ward, region",
         *repr(data.budget).splitlines(),
     ]
     assert "<td>visits</td>" in data._repr_html_()

@@ -130,7 +130,7 @@ def test_widths_in_words():
     assert width(column(9.0)) == "± 9"
     assert width(column(0.05391)) == "± 0.0539"
     assert width(column(ranks=12.5)) == "± 12.5 ranks"
-    assert width(column()) == "cannot be told before"
+    assert width(column()) == "cannot be known before"
     assert width(column(by_size={100: 5.0, 1000: 2.0})) == "± 5 at 100 rows, ± 2 at 1,000"
 
 

@@ -40,7 +40,7 @@ cost = { bounds = [0, 2000] }
 
 @pytest.fixture
 def folder(tmp_path):
-    pyarrow.parquet.write_table(tables(400, 2_000)["visits"], tmp_path / "visits.parquet")
+    pyarrow.parquet.write_table(tables(400)["visits"], tmp_path / "visits.parquet")
     (tmp_path / "rules.toml").write_text(RULES)
     return tmp_path
 
@@ -156,7 +156,7 @@ def test_a_duckdb_file(tmp_path):
 
 
 def test_gaps_are_what_questions_would_miss():
-    found = nz.open({"visits": tables(10, 20)["visits"]}, unit="patient_id", budget=1)
+    found = nz.open({"visits": tables(10)["visits"]}, unit="patient_id", budget=1)
     assert [(gap.column, gap.line.split(" ")[0]) for gap in gaps(found.schema)] == [
         (None, "rows"),
         ("age", "bounds"),

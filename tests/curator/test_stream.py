@@ -47,7 +47,7 @@ age = { bounds = [0, 100], nullable = false }
 
 @pytest.fixture
 def project(tmp_path):
-    pyarrow.parquet.write_table(tables(400, 2_000)["visits"], tmp_path / "visits.parquet")
+    pyarrow.parquet.write_table(tables(400)["visits"], tmp_path / "visits.parquet")
     (tmp_path / "rules.toml").write_text(RULES)
     return Project.create([tmp_path / "visits.parquet"], policy=tmp_path / "rules.toml")
 

@@ -129,7 +129,7 @@ class Release:
 
     @property
     def _claim(self) -> dict[str, Any]:
-        """The record but for the numbers and what was spent."""
+        """The record without the numbers and what was spent."""
         return {
             **self.record,
             "version": __version__,

@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["as_table", "question"]
 
 _LONGEST = 200
-_ARMS = 12  # a CASE with more, such as that of bounds that are bought, is told in short
+_ARMS = 12  # a CASE with more, such as that of bought bounds, is abbreviated
 
 
 def as_table(history: Sequence[Mapping[str, Any]]) -> Any:

@@ -5,18 +5,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
-from noisette import text
 from noisette.answers.figures import left, promise, rounded, spent
 from noisette.answers.record import laid_out, stated
 from noisette.ledger import Entry, Ledger
 from noisette.ledger.accounts import Share
 from noisette.ledger.ledger import tight
 from noisette.privacy import ZCDP, Approx, Promise
+from noisette.text import as_html
 
 __all__ = ["Budget"]
 
 _MOST = 1_000_000
-_QUICK = 100  # so many different costs are composed in a fraction of a second
+_QUICK = 100  # different costs that are composed in a fraction of a second
 _DELTA = Fraction(1, 10**6)  # for a budget that names none
 
 
@@ -26,8 +26,8 @@ class Budget:
 
     `spent` is the least budget of this kind that would have allowed the charges, `left` the most that one more question
     may cost. The delta of an Approx budget stands for all of it and is set aside from the start: it is not spent bit by
-    bit, but for the part that questions with unknown keys take (`left.delta`). `allows` tells whether a cost fits so
-    many times, `shares` are those of analysts: of the one who looks, or of all.
+    bit, except the part that questions with unknown keys take (`left.delta`). `allows` says whether a cost fits a given
+    number of times, `shares` are those of analysts: of the one who looks, or of all.
 
     >>> from noisette.privacy import Pure
     >>> entry = Entry(1, "a question", Pure("0.1"), ())
@@ -55,9 +55,9 @@ class Budget:
 
     @cached_property
     def more(self) -> int | None:
-        """How many more questions at the price of the last one fit, up to a million; None if there is none to tell.
+        """How many more questions at the price of the last one fit, up to a million; None if that is unknown.
 
-        Before the first question, and for all analysts together where each has a share, nothing can be told.
+        Before the first question, and for all analysts together where each has a share, it is unknown.
         """
         allows = self.allows
         if not self.entries or allows is None:
@@ -79,7 +79,7 @@ class Budget:
     def tight(self) -> float | None:
         """The epsilon of all charges at `delta`, composed tightly: what they promise had all been settled in advance.
 
-        It tells how much the filter leaves unused, and is no promise to one who chose costs along the way. With many
+        It shows how much the filter leaves unused, and is no promise to one who chose costs along the way. With many
         different costs it takes a while, so it is shown only where there are few.
         """
         return None if self.delta is None else tight((entry.guarantee for entry in self.entries), self.delta)
@@ -91,7 +91,7 @@ class Budget:
         return len({(entry.guarantee, entry.guarantee.losses) for entry in self.entries}) <= _QUICK
 
     def _tightly(self) -> list[list[str]]:
-        """A row for the tight figure, if it tells something that the filter's does not."""
+        """A row for the tight figure, if it shows something that the filter's does not."""
         if not self.entries or not self._quick or self.tight is None or self.delta is None:
             return []
         figure = f"ε = {rounded(self.tight, up=True)}"
@@ -136,7 +136,7 @@ class Budget:
         return "\n".join([*(f"{name.ljust(width)}  {amount}" for name, amount in rows), self._note()])
 
     def _repr_html_(self) -> str:
-        return text.as_html("", ["", "guarantee"], self._rows(), [self._note()])
+        return as_html("", ["", "guarantee"], self._rows(), [self._note()])
 
 
 def _total(total: Promise) -> str:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, overload
 
-from noisette import text
 from noisette.answers import Release
 from noisette.curator.answer_cache import AnswerCache, Locks, key_of, recorded
 from noisette.curator.asking import plannable, query_of, question_of
@@ -27,6 +26,7 @@ from noisette.query.plan import Query
 from noisette.query.schema import Schema, Table
 from noisette.questions.above import BEGIN, Above, Exactly, Watching
 from noisette.questions.contract import Offer, Question
+from noisette.text import aligned, as_html
 
 __all__ = ["Curator", "new_secret"]
 
@@ -263,11 +263,11 @@ class Curator:
     # For people: tables and budget, no data
 
     def __repr__(self) -> str:
-        tables = text.aligned(_HEAD, _overview(self.schema))
+        tables = aligned(_HEAD, _overview(self.schema))
         return f"{tables}\n{self.budget!r}"
 
     def _repr_html_(self) -> str:
-        return text.as_html("", _HEAD, _overview(self.schema)) + self.budget._repr_html_()
+        return as_html("", _HEAD, _overview(self.schema)) + self.budget._repr_html_()
 
 
 def new_secret() -> bytes:

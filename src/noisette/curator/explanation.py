@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from noisette import text
 from noisette.answers.figures import percent, promise
 from noisette.answers.record import laid_out, stated
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
 from noisette.questions.contract import Offer
+from noisette.text import as_html
 
 __all__ = ["Explanation", "cheapest"]
 
@@ -75,7 +75,7 @@ class Explanation:
         return tuple(self.offer.caveats)
 
     def to_json(self) -> str:
-        """All of it as JSON, with exact numbers as texts; what cannot be told before is null."""
+        """All of it as JSON, with exact numbers as texts; what cannot be known before is null."""
         return laid_out(
             {
                 "spend": stated(self.spend),
@@ -109,7 +109,7 @@ class Explanation:
             for c in self.columns
         ]
         said = dict.fromkeys(sentence for caveats in self.caveats for sentence in caveats)
-        return text.as_html(self._headline(), head, rows, [*said, self.why])
+        return as_html(self._headline(), head, rows, [*said, self.why])
 
 
 def _record(column: Expected) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def _all_wrapped(notes: Sequence[str]) -> list[str]:
 
 
 def _common(columns: tuple[Expected, ...]) -> list[str]:
-    """What all columns take for granted, if there are several: it is said once."""
+    """What all columns take for granted, if there are several: it is printed once."""
     first, *others = [column.assumes.split("; ") for column in columns] or [[]]
     return [note for note in first if note and others and all(note in other for other in others)]
 
@@ -162,7 +162,7 @@ def width(column: Expected) -> str:
     if column.ranks is not None:
         return f"± {_short(column.ranks)} ranks"
     if not column.by_size:
-        return "cannot be told before"
+        return "cannot be known before"
     sizes = sorted(column.by_size.items())
     known = [f"± {_short(error)} at {rows:,}" for rows, error in sizes]
     known[0] += " rows"

@@ -220,7 +220,7 @@ def _read_frame(frame: Any) -> pyarrow.Table | None:
 
 
 def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: DuckDB) -> TableRules:
-    """What the policy says, and else what was said for all tables."""
+    """What the policy says, or else what the call says for all tables."""
     rules = given or TableRules()
     if unit is None or rules.public or rules.unit not in (None, unit):
         return rules
@@ -240,7 +240,7 @@ def _known(policy: Policy, engine: DuckDB, *, database: bool) -> None:
 
 
 def _stored(name: str, rules: TableRules, tables: Any, engine: DuckDB) -> dict[str, str]:
-    """The stored columns but for an index of pandas; of a CSV file those whose type is declared."""
+    """The stored columns without an index of pandas; of a CSV file those whose type is declared."""
     stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
     if not _holds_text(name, tables):
         return stored

@@ -156,7 +156,7 @@ class Standing:
         }
 
     def allows(self, guarantee: Guarantee, analyst: str | None, times: int = 1) -> bool:
-        """Whether all accounts that a charge takes from hold it, so many times."""
+        """Whether all accounts that a charge takes from hold it, `times` times."""
         return all(self._known(whose).filter.allows(guarantee, times=times) for whose in self.concerned(analyst))
 
     def _known(self, whose: str) -> Account:
@@ -237,7 +237,7 @@ def open_body(
     data: Mapping[str, str] | None,
     start_over: str | None = None,
 ) -> dict[str, Any]:
-    """The first entry but for the names of the ledger and its place: whose budget this is, and how large.
+    """The first entry without the names of the ledger and its place: whose budget this is, and how large.
 
     Where there was a ledger before, it says why its owner starts over.
     """

@@ -1,9 +1,9 @@
 """The durable ledger: what is decided, in which order, whatever the database.
 
-    charge -> draw -> keep -> hand out
+    charge -> draw -> keep -> release
 
 `charge` returns once the entry is on disk, so nothing is drawn that was not paid for. `keep` returns once the answer is
-on disk, so nothing was handed out before. A crash in between leaves a charge without an answer: to draw again under the
+on disk, so nothing was released before. A crash in between leaves a charge without an answer: to draw again under the
 same key is then safe, since nobody has seen the first draw.
 """
 
@@ -111,7 +111,7 @@ class Book(Ledger):
             return self._store.answer(key)
 
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Write an answer to disk and return what is kept: the first one, which alone may be handed out."""
+        """Write an answer to disk and return what is kept: the first one, which alone may be released."""
         kept = self._unless_kept(key, key, answer)
         return answer if kept is None else kept
 

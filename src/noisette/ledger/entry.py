@@ -116,7 +116,7 @@ def new_key(key: str | None) -> None:
 
 
 def charge_body(entry: Entry) -> dict[str, Any]:
-    """A charge but for its number and time."""
+    """A charge without its number and time."""
     return {
         "format": FORMAT,
         "kind": "charge",
@@ -131,7 +131,7 @@ def charge_body(entry: Entry) -> dict[str, Any]:
 
 
 def answer_body(key: str, answer: bytes) -> dict[str, Any]:
-    """An answer that is kept, but for its number and time."""
+    """An answer that is kept, without its number and time."""
     return {"format": FORMAT, "kind": "answer", "of": key, "sha256": digest(answer)}
 
 
@@ -152,7 +152,7 @@ def digest(answer: bytes) -> str:
 
 
 def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two charges are the same but for their number and time."""
+    """Whether two charges are the same except for their number and time."""
     return all(canonical({"": old[name]}) == canonical({"": new[name]}) for name in _SAME)
 
 
@@ -182,7 +182,7 @@ def promise_of(said: Mapping[str, Any], neighbours: Neighbours | None = None) ->
         case "ZCDP":
             return ZCDP(said["rho"], neighbours=neighbours)
         case _:
-            raise InputError("This guarantee has no plain statement: only its mechanisms tell what it promises.")
+            raise InputError("This guarantee has no plain statement: only its mechanisms say what it promises.")
 
 
 def relation(body: Mapping[str, Any]) -> Neighbours | None:

@@ -1,4 +1,4 @@
-"""What a ledger is, wherever it is kept: all it tells follows from where it stands and from its entries."""
+"""What a ledger is, wherever it is kept: all it says follows from where it stands and from its entries."""
 
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -49,7 +49,7 @@ class Ledger(ABC):
         return tight((entry.guarantee for entry in self.entries), delta)
 
     def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
-        """Whether a charge would be accepted now, so many times."""
+        """Whether a charge would be accepted now, `times` times."""
         return self._standing(analyst).allows(guarantee, analyst, times)
 
     def charge(
@@ -64,7 +64,7 @@ class Ledger(ABC):
         """Write a charge, or raise BudgetError and write nothing.
 
         The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
-        repeated; with anything else it is an error. Who charges with a key hands out nothing but what was kept under
+        repeated; with anything else it is an error. Who charges with a key releases nothing but what was kept under
         it: only then may the same charge be drawn for again.
         """
         return self._charged(drafted(question, guarantee, parts, analyst, key))
@@ -77,13 +77,13 @@ class Ledger(ABC):
 
     @abstractmethod
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be released."""
 
     @abstractmethod
     def advance(self, key: str, number: int, state: bytes) -> bool:
         """Keep state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
 
-        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
+        Who got False went on from a state that is not the last one, so what was drawn since must not be released.
         """
 
     @abstractmethod
@@ -121,7 +121,7 @@ class Ledger(ABC):
 def tight(guarantees: Iterable[Guarantee], delta: Number) -> float:
     """The epsilon of all of them together at a delta, rounded up; equal ones are counted, not added one by one.
 
-    It composes privacy losses tightly, which is right for costs that no answer has influenced. It tells how much a
+    It composes privacy losses tightly, which is right for costs that no answer has influenced. It shows how much a
     filter has left unused; it is no promise to one who chose costs along the way.
 
     >>> round(tight([Pure("0.1")] * 100, "1e-6"), 3)

@@ -69,7 +69,7 @@ class Memory(Ledger):
             return self._answers.get(key)
 
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be released."""
         with self._own(key):
             return self._answers.setdefault(key, answer)
 

@@ -1,6 +1,6 @@
-"""Receipts: an entry for every record that is handed out, so that the record can be held against the ledger later.
+"""Receipts: an entry for every record that is released, so that the record can be held against the ledger later.
 
-A charge says what was paid for and an answer what was drawn. One draw may be handed out in several forms: at another
+A charge says what was paid for and an answer what was drawn. One draw may be released in several forms: at another
 level, sorted, with some of its columns. So each record that leaves has an entry of its own, of kind `release`:
 
 of          the key of the charge
@@ -136,7 +136,7 @@ def _check_spent(store: Store, head: Head, record: Mapping[str, Any]) -> None:
 
 
 def _near(here: Mapping[str, Any], there: Any) -> bool:
-    """Whether two statements of one amount are the same but for the last digits of a numerical library."""
+    """Whether two statements of one amount are the same except for the last digits of a numerical library."""
     if not isinstance(there, dict) or there.keys() != here.keys() or there["kind"] != here["kind"]:
         return False
     if not all(isinstance(part, str) for part in there.values()):

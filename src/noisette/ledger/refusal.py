@@ -36,7 +36,7 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
     """One sentence on a cost that a budget does not hold; what is left is rounded down, what is asked up.
 
     >>> refusal(Filter(Pure(1)), Pure("4/3"), "The budget")
-    'The budget has ε = 1 left and this question costs ε = 1.334: spend less on it (explain tells the error), or stop.'
+    'The budget has ε = 1 left and this question costs ε = 1.334: spend less on it (explain shows the error), or stop.'
     """
     own = charge_of(cost).delta
     room = filter.left.delta
@@ -53,7 +53,7 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
         return f"{whose} is used up and this question costs {asked}: only what was answered before can be had again."
     keys = f" (and {_down(room, 'δ')} for unknown keys)" if room else ""
     return (
-        f"{whose} has {left} left{keys} and this question costs {asked}: spend less on it (explain tells the error), "
+        f"{whose} has {left} left{keys} and this question costs {asked}: spend less on it (explain shows the error), "
         "or stop."
     )
 

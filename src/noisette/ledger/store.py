@@ -108,7 +108,7 @@ class Store(ABC):
         """Run a statement with ? for values; return its rows."""
 
     def there(self) -> bool:
-        """Whether there is something to open, as far as can be told without opening it."""
+        """Whether there is something to open, as far as can be known without opening it."""
         return True
 
     def sound(self) -> bool:

@@ -69,7 +69,7 @@ class Policy:
 def _bare(budget: Promise) -> Promise:
     """The promise itself, above 0, without the relation that the policy names."""
     if budget.size <= 0:
-        raise InputError("The budget must be above 0: without one nothing can be told.")
+        raise InputError("The budget must be above 0: without one nothing can be released.")
     return type(budget)(*budget.numbers.values())
 
 

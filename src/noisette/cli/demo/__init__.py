@@ -15,10 +15,9 @@ def demo(
     """Take a tour: make up a hospital, attack it, ask it one question of each kind, spend its budget; with a report."""
     from rich.console import Console
 
-    from noisette.cli.demo.data import LARGE, SMALL
     from noisette.cli.demo.report import report
     from noisette.cli.demo.show import show
-    from noisette.cli.demo.tour import toured
+    from noisette.cli.demo.tour import LARGE, SMALL, toured
 
     console = Console(highlight=False)
     if html.is_dir() or not html.parent.is_dir():

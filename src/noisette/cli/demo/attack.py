@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from noisette.answers import Release
 from noisette.attacks import guessing_ceiling
-from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.truth import Truth
 from noisette.curator import Curator
+from noisette.curator.demo import OLDEST
 from noisette.privacy import Promise, Pure
 
 __all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Told", "attacked"]
@@ -37,7 +37,7 @@ class Told:
         return math.sqrt(2) * self.error
 
     def reveals(self, most: float) -> bool:
-        """Whether it tells more than was known before, which is that a person has 0 to `most` visits."""
+        """Whether it reveals more than was known before, which is that a person has 0 to `most` visits."""
         return self.doubt < most / 2
 
 

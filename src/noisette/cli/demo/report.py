@@ -8,9 +8,9 @@ from noisette import report as parts
 from noisette.answers import Column
 from noisette.answers.figures import promise
 from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
-from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.questions import MONTHS, TARGET
 from noisette.cli.demo.tour import Answer, Tour
+from noisette.curator.demo import OLDEST
 from noisette.ledger import Entry
 
 __all__ = ["report"]
@@ -66,7 +66,7 @@ def _data(tour: Tour) -> str:
 def _attack(tour: Tour) -> str:
     attack = tour.attack
     sides = _told(attack.exact, attack.most), _told(attack.private, attack.most)
-    names = "everyone", "everyone but her", "the difference", "what it tells"
+    names = "everyone", "everyone but her", "the difference", "what it reveals"
     rows = [list(row) for row in zip(names, *sides, strict=True)]
     return parts.card(
         "An attack",
@@ -140,12 +140,14 @@ def _columns(answer: Answer, column: Column) -> str:
 
 
 def _hidden(tour: Tour, answer: Answer) -> str:
-    """Which diagnoses were not told, if that was the question."""
+    """Which diagnoses were not released, if that was the question."""
     if answer.release.columns[0].name != "diagnosis":
         return ""
     rare = sorted(tour.hidden.items(), key=lambda item: item[1])
     some = ", ".join(f"{name} ({patients:,})" for name, patients in rare[:_SOME])
-    return f" · not told, with their patients: {some}" + (f" and {len(rare) - _SOME} more" if len(rare) > _SOME else "")
+    return f" · not released, with their patients: {some}" + (
+        f" and {len(rare) - _SOME} more" if len(rare) > _SOME else ""
+    )
 
 
 # Costs
@@ -166,7 +168,7 @@ def _curves(tour: Tour) -> str:
 
 def _budget(tour: Tour) -> str:
     labels, left = [str(i) for i in range(len(tour.left))], [float(eps) for _, eps in tour.left]
-    chart = parts.columns(labels, left, title="ε that is left after so many charges")
+    chart = parts.columns(labels, left, title="ε that is left after each charge")
     rows = [
         [str(i), title, f"{float(before - after):.4g}", f"{float(after):.4g}"]
         for i, ((_, before), (title, after)) in enumerate(zip(tour.left, tour.left[1:], strict=False), 1)

@@ -6,8 +6,8 @@ from typing import Any
 from noisette.answers.figures import promise
 from noisette.answers.rendering import shown
 from noisette.cli.demo.attack import AGAIN, Told
-from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.tour import Answer, Tour
+from noisette.curator.demo import OLDEST
 from noisette.report.tables import true_texts
 
 __all__ = ["show"]
@@ -29,7 +29,7 @@ def show(tour: Tour, console: Any) -> None:
             _answer(answer, console)
         if answers[0].release.columns[0].name == "diagnosis":
             rare = sorted(tour.hidden.items(), key=lambda item: item[1])[:3]
-            console.print(f"[dim]not told: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
+            console.print(f"[dim]not released: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
     _curves(tour, console)
     _budget(tour, console)
 

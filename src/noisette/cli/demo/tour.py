@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from noisette.answers import Release, check
 from noisette.cli.demo.attack import Attack, attacked
-from noisette.cli.demo.data import LARGE, POLICY, tables
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
 from noisette.cli.demo.truth import Truth, held
 from noisette.curator import Curator
+from noisette.curator.demo import TOUR, tables
 from noisette.curator.opening import described_data
 from noisette.errors import BudgetError
 from noisette.ledger import Book, Entry, open_ledger
@@ -24,7 +24,9 @@ from noisette.privacy import Approx, Promise, Pure
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Answer", "Tour", "toured"]
+__all__ = ["LARGE", "SMALL", "Answer", "Tour", "toured"]
+
+LARGE, SMALL = 65_000, 6_500  # patients
 
 Tell = Callable[[str], None]
 _EPSILONS = [2.0**i for i in range(-5, 3)]
@@ -110,7 +112,7 @@ def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:
     files = {name: folder / f"{name}.parquet" for name in made}
     for name, table in made.items():
         pyarrow.parquet.write_table(table, files[name])
-    found = described_data(files, policy=POLICY)
+    found = described_data(files, policy=TOUR)
     ledger = open_ledger(folder / "visits.ledger", budget=found.policy.budget, data=found.fingerprints)
     return found.curator(ledger)  # unlike `open`, this leaves nothing in the user's state folder
 
@@ -140,7 +142,7 @@ def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
 
 def _facts(truth: Truth) -> dict[str, Any]:
     """Of the made-up data itself."""
-    limit, bound = POLICY["tables"]["visits"]["rows"], POLICY["tables"]["visits"]["columns"]["cost"]["bounds"][1]
+    limit, bound = TOUR["tables"]["visits"]["rows"], TOUR["tables"]["visits"]["columns"]["cost"]["bounds"][1]
     return truth.rows(
         "SELECT count(*) AS patients, sum(n)::BIGINT AS visits, max(n) AS most, "
         f"sum(greatest(n - {limit}, 0))::BIGINT AS beyond, sum(clamped)::BIGINT AS clamped FROM "
@@ -159,7 +161,7 @@ def _ask(tour: Tour, data: Curator, truth: Truth, question: Question) -> None:
 
 
 def _hidden(tour: Tour, truth: Truth) -> dict[str, int]:
-    """Diagnoses that were not told, and how many patients have them."""
+    """Diagnoses that were not released, and how many patients have them."""
     asked = next(answer for answer in tour.answers if answer.release.columns[0].name == "diagnosis")
     told = set(asked.release["diagnosis"].values.to_pylist())
     return {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in told}

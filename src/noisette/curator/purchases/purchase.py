@@ -38,7 +38,7 @@ class Place(NamedTuple):
 class Purchase:
     """The bounds or the keys of a column, or the limit on a table's rows: what was paid for them and by whom.
 
-    `terms` are what else was said when it was bought.
+    `terms` are the other options of the purchase.
 
     >>> from fractions import Fraction
     >>> print(Purchase(Place("visits", "age", "bounds"), (Fraction(16), Fraction(128)), Pure("1/2")).lines)

@@ -25,7 +25,7 @@ class Terms(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What was said of them.
+        """Those that were given, as the purchase records them.
 
         >>> Terms(most=64).text
         'most = 64'
