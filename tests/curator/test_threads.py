@@ -148,6 +148,27 @@ def test_different_questions_never_overspend(tmp_path, ledger):
         curator.ledger.close()
 
 
+MANY = [
+    *(f"SELECT COUNT(*) AS n FROM visits WHERE age > {age}" for age in (10, 30, 50)),
+    *(f"SELECT COUNT(DISTINCT patient_id) AS n FROM visits WHERE age > {age}" for age in (10, 30, 50)),
+    *(f"SELECT ward, SUM(cost) AS n FROM visits WHERE age > {age} GROUP BY ward" for age in (10, 30, 50)),
+    "SELECT floor, COUNT(*) AS n FROM visits JOIN wards USING (ward) GROUP BY floor",
+    "SELECT smoker, AVG(age) AS n FROM visits GROUP BY smoker",
+    "SELECT SUM(value) AS n FROM labs",
+]
+
+
+def test_the_engine_is_not_confused_by_threads():
+    """At epsilon 50,000 noise moves no number here by 5 (a chance below e^-80): all are as one thread asks them."""
+    alone, crowd = opened(nz.Pure(10**6)), opened(nz.Pure(10**6))
+    expected = [alone.sql(text, spend=50_000).rows() for text in MANY]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda text: crowd.sql(text, spend=50_000).rows(), MANY))
+    for one, other in zip(expected, found, strict=True):
+        assert [row.keys() for row in one] == [row.keys() for row in other]
+        assert [row["n"] for row in one] == pytest.approx([row["n"] for row in other], rel=0.01, abs=5)
+
+
 # The cache
 
 
