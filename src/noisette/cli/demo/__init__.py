@@ -23,7 +23,7 @@ def demo(
     if html.is_dir() or not html.parent.is_dir():
         raise typer.BadParameter("Name a file in a folder that is there.", param_hint="--html")
     with console.status("Starting") as status:
-        tour = toured(SMALL if quick else LARGE, tell=lambda step: status.update(f"{step} …"))
+        tour = toured(SMALL if quick else LARGE, progress=lambda step: status.update(f"{step} …"))
     html.write_text(report(tour), encoding="utf-8")
     show(tour, console)
     console.print(f"\nThe whole story with charts: [bold]{html}[/bold], one file that needs no network.")

@@ -10,7 +10,7 @@ from noisette.curator import Curator
 from noisette.curator.demo import OLDEST
 from noisette.privacy import Promise, Pure
 
-__all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Told", "attacked"]
+__all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Counts", "attacked"]
 
 ALL = "SELECT count(*) AS n FROM visits WHERE diagnosis = 'depression'"
 OTHERS = f"{ALL} AND age <> {OLDEST}"
@@ -19,7 +19,7 @@ AGAIN = 20
 
 
 @dataclass(frozen=True)
-class Told:
+class Counts:
     """Two answers, and how far each may be off."""
 
     everyone: float
@@ -47,8 +47,8 @@ class Attack:
 
     secret: int
     most: int
-    exact: Told
-    private: Told
+    exact: Counts
+    private: Counts
     repeated: frozenset[float]
     cost: Pure
     left: tuple[Promise, Promise]
@@ -66,9 +66,9 @@ def attacked(data: Curator, truth: Truth) -> Attack:
     answers = data.sql(ALL, spend=SPEND), data.sql(OTHERS, spend=SPEND)
     repeated = frozenset(_number(data.sql(ALL, spend=SPEND)) for _ in range(AGAIN))
     most = data.policy.tables["visits"].limits.rows or 0
-    private = Told(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
+    private = Counts(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
     left = answers[0].left, answers[1].left
-    return Attack(int(secret), most, Told(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
+    return Attack(int(secret), most, Counts(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
 
 
 def _number(answer: Release) -> float:

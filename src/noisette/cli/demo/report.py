@@ -7,7 +7,7 @@ from itertools import groupby
 from noisette import report as parts
 from noisette.answers import Column
 from noisette.answers.figures import promise
-from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
+from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Counts
 from noisette.cli.demo.questions import MONTHS, TARGET
 from noisette.cli.demo.tour import Answer, Tour
 from noisette.curator.demo import OLDEST
@@ -65,7 +65,7 @@ def _data(tour: Tour) -> str:
 
 def _attack(tour: Tour) -> str:
     attack = tour.attack
-    sides = _told(attack.exact, attack.most), _told(attack.private, attack.most)
+    sides = _counts(attack.exact, attack.most), _counts(attack.private, attack.most)
     names = "everyone", "everyone but her", "the difference", "what it reveals"
     rows = [list(row) for row in zip(names, *sides, strict=True)]
     return parts.card(
@@ -82,9 +82,9 @@ def _attack(tour: Tour) -> str:
     )
 
 
-def _told(told: Told, most: int) -> list[str]:
-    pairs = (told.everyone, told.error), (told.others, told.error), (told.difference, told.doubt)
-    verdict = f"{told.difference:,.0f}: revealed" if told.reveals(most) else f"0 to {most} fit: nothing"
+def _counts(counts: Counts, most: int) -> list[str]:
+    pairs = (counts.everyone, counts.error), (counts.others, counts.error), (counts.difference, counts.doubt)
+    verdict = f"{counts.difference:,.0f}: revealed" if counts.reveals(most) else f"0 to {most} fit: nothing"
     return [*(f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs), verdict]
 
 
@@ -96,11 +96,11 @@ def _answers(tour: Tour) -> Iterator[str]:
     for number, (question, group) in enumerate(groupby(tour.answers, key=lambda answer: answer.question), 1):
         answers = list(group)
         first, hidden = answers[0].release, _hidden(tour, answers[0])
-        told = f"data.explain(question, error={TARGET:g})\n\n{tour.explained}"
+        code = f"data.explain(question, error={TARGET:g})\n\n{tour.explained}"
         yield parts.card(
             f"{number}. {question.title}",
             question.text,
-            parts.code(told) if question.title == MONTHS.title else "",
+            parts.code(code) if question.title == MONTHS.title else "",
             *(_one(answer) for answer in answers),
             parts.more("What is promised", first.statement),
             note=f"{promise(first.guarantee)} · 95 % error bars · claim checked from its record{hidden}",
