@@ -15,7 +15,7 @@ class Outside(Book):
     """Decides outside the transaction that writes."""
 
     def _charged(self, draft):
-        self._standing(draft.analyst).after(draft.guarantee, draft.analyst)
+        self.standing(draft.analyst).after(draft.guarantee, draft.analyst)
         time.sleep(0.001)
         with self._store.transaction(write=True):
             head, standing = locked(self._store, draft.analyst)

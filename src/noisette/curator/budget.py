@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from noisette.answers.figures import left, promise, rounded, spent
 from noisette.answers.record import laid_out, stated
 from noisette.ledger import Entry, Ledger
-from noisette.ledger.accounts import Share
+from noisette.ledger.accounts import ALL, Share
 from noisette.ledger.ledger import tight
 from noisette.privacy import ZCDP, Approx, Promise
 from noisette.text import as_html
@@ -49,9 +49,11 @@ class Budget:
     @staticmethod
     def of(ledger: Ledger, analyst: str | None = None) -> "Budget":
         """The budget of a ledger as an analyst sees it, or as its owner does."""
-        shares = {who: share for who, share in ledger.shares.items() if analyst in (None, who)}
+        standing = ledger.standing(everyone=True)  # read once: others may charge meanwhile
+        account = standing.accounts[ALL]
+        shares = {who: share for who, share in standing.shares.items() if analyst in (None, who)}
         allows = None if shares and analyst is None else partial(ledger.allows, analyst=analyst)
-        return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, allows, shares)
+        return Budget(account.budget, account.filter.spent, account.filter.left, ledger.entries, allows, shares)
 
     @cached_property
     def more(self) -> int | None:

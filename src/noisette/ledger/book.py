@@ -209,7 +209,8 @@ class Book(Ledger):
         """Let go of the database; the next call opens it again."""
         self._store.close()
 
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        """Where the ledger stands now, by its running sums."""
         with self._store.transaction(write=False):
             return standing_of(self._store, self._store.head()[1], analyst, everyone=everyone)
 

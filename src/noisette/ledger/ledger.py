@@ -22,22 +22,22 @@ class Ledger(ABC):
     @property
     def budget(self) -> Promise:
         """What may be spent in all."""
-        return self._standing().accounts[ALL].budget
+        return self.standing().accounts[ALL].budget
 
     @property
     def spent(self) -> Promise:
         """What is spent."""
-        return self._standing().accounts[ALL].filter.spent
+        return self.standing().accounts[ALL].filter.spent
 
     @property
     def left(self) -> Promise:
         """What is left."""
-        return self._standing().accounts[ALL].filter.left
+        return self.standing().accounts[ALL].filter.left
 
     @property
     def shares(self) -> dict[str, Share]:
         """The share of each analyst who has one: in all, spent, left."""
-        return self._standing(everyone=True).shares
+        return self.standing(everyone=True).shares
 
     @property
     @abstractmethod
@@ -50,7 +50,7 @@ class Ledger(ABC):
 
     def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
         """Whether a charge would be accepted now, `times` times."""
-        return self._standing(analyst).allows(guarantee, analyst, times)
+        return self.standing(analyst).allows(guarantee, analyst, times)
 
     def charge(
         self,
@@ -114,7 +114,7 @@ class Ledger(ABC):
         """The entry as it is written, with its number, or the one that its key was charged for."""
 
     @abstractmethod
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
         """Where the ledger stands, at least with the account of all, and those of an analyst or of everyone."""
 
 

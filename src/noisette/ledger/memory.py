@@ -115,8 +115,9 @@ class Memory(Ledger):
                 raise PrivacyError(UNCHARGED)
             yield
 
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
-        return self._where
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        """Where the ledger stands now; a copy, since others may charge meanwhile."""
+        return replace(self._where, accounts=dict(self._where.accounts))
 
 
 def _same(old: Entry, new: Entry) -> Entry:
