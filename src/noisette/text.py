@@ -1,9 +1,9 @@
 """Small tables as text and as HTML."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["aligned", "as_html", "as_text"]
+__all__ = ["aligned", "as_html", "as_text", "cell", "html_table"]
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -45,9 +45,21 @@ def as_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note
     '<table><caption>&lt;b&gt;</caption><tr><th>n</th></tr><tr><td>1</td></tr></table>'
     """
 
-    def line(cells: Sequence[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+    cells = [[cell(text) for text in row] for row in rows]
+    table = html_table([cell(text, "th") for text in head], cells, caption=f"<caption>{escape(title)}</caption>")
+    return table + "".join(cell(note, "p") for note in notes)
 
-    body = line(head, "th") + "".join(line(row, "td") for row in rows)
-    table = f"<table><caption>{escape(title)}</caption>{body}</table>"
-    return table + "".join(f"<p>{escape(note)}</p>" for note in notes)
+
+def cell(text: str, tag: str = "td", attributes: str = "", after: str = "") -> str:
+    """An element that holds a text, escaped, and HTML `after` it.
+
+    >>> cell("a < b", attributes=' class="number"')
+    '<td class="number">a &lt; b</td>'
+    """
+    return f"<{tag}{attributes}>{escape(text)}{after}</{tag}>"
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """A table of cells that are HTML already."""
+    lines = "".join(f"<tr>{''.join(row)}</tr>" for row in [head, *rows])
+    return f"<table>{caption}{lines}</table>"

@@ -1,11 +1,14 @@
 """Releases: tables with error bars, for people, for programs and for lawyers."""
 
+import csv
 import datetime
+import io
 import json
 from fractions import Fraction
 
 import numpy as np
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import noisette as nz
@@ -168,9 +171,9 @@ def test_the_statement_says_what_a_lawyer_asks():
 @pytest.mark.parametrize(
     ("guarantee", "part"),
     [
-        (Approx(1, "1e-9", neighbours=Neighbours.ADD_REMOVE), "but for a probability of 1e-9"),
+        (Approx(1, "1e-9", neighbours=Neighbours.ADD_REMOVE), "except with a probability of 1e-9"),
         (ZCDP("0.1", neighbours=Neighbours.REPLACE), "replaced by other data"),
-        (Approx(1, "1e-9") + ZCDP("0.1"), "but for a probability of 1e-6"),
+        (Approx(1, "1e-9") + ZCDP("0.1"), "except with a probability of 1e-6"),
         (Pure(1000), "e^1,000 times"),
     ],
 )
@@ -220,3 +223,32 @@ def test_a_profile_is_stated_at_a_delta_that_it_has():
     assert figures.promise(profile).endswith("at δ = 0.01")
     assert record.stated(profile)["at"] == {"0.01": epsilon}
     assert figures.at_some_delta(Approx(1, "0.9999999") + ZCDP("0.1")) == ("1", 0.0)
+
+
+# Files
+
+
+HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", 'a "b", c', "a=b", "", None]
+
+
+def test_csv_holds_error_bars_and_no_formula():
+    keys = Column("=cmd()", pyarrow.array(HOSTILE))
+    made = release(keys, number("n", [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10], 0.5))
+    text = made.to_csv()
+    head, *rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert head == ["'=cmd()", "n", "n_low", "n_high"]
+    assert [row[0] for row in rows] == [f"'{key}" if key and key[0] in "=+-@\t\r" else key or "" for key in HOSTILE]
+    assert [row[1:] for row in rows][:2] == [["-1", "-1.5", "-0.5"], ["2", "1.5", "2.5"]]  # numbers as they are
+
+
+def test_files_hold_what_was_released_and_nothing_else(tmp_path):
+    made = release(WARDS, COUNTS, MEANS, caveats=("Rows are left out.",))
+    assert made.to_csv(tmp_path / "a.csv") == made.to_csv() == (tmp_path / "a.csv").read_bytes().decode()
+    made.to_parquet(tmp_path / "a.parquet")
+    found = pyarrow.parquet.read_table(tmp_path / "a.parquet")
+    assert found.schema.metadata == {b"noisette.statement": made.statement.encode()}
+    assert found.column_names == made.to_arrow().column_names
+    assert found.column("n").to_pylist() == [1968, -5, 12]
+    for write in (made.to_csv, made.to_parquet):
+        with pytest.raises(InputError, match=r"a\.csv cannot be written"):
+            write(tmp_path / "nowhere" / "a.csv")

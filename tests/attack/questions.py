@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import noisette as nz
-from noisette.curator.buying import Bounds
+from noisette.curator.purchases.bounds import Bounds
 from noisette.query.plan import Query
 
 SPENDS = [nz.Approx(1, "1e-6"), nz.Pure(1), nz.ZCDP("1/4"), nz.Approx("1/1000", "1e-9")]

@@ -36,7 +36,7 @@ def test_a_number_that_was_changed(record, settled, tmp_path):
     record["rows"][0]["n"] += 1
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(record, indent=2))
-    assert "not as it was handed out" in refused(4, "check", changed)
+    assert "not as it was released" in refused(4, "check", changed)
     alone = well("check", changed, "--without-ledger")
     assert "Not verified without the ledger: that these numbers were ever released" in alone
     assert json.loads(well("check", changed, "--without-ledger", "--json"))["records"][0]["verified"] is False
@@ -70,4 +70,4 @@ def test_files_that_are_not_there(settled):
 
 
 def test_the_ledger_shows_what_was_released(settled, record):
-    assert "a record of it was handed out" in well("ledger")
+    assert "a record of it was released" in well("ledger")

@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 
 from noisette.answers import check
 from noisette.cli import app
-from noisette.cli.demo.attack import Told
-from noisette.cli.demo.data import OLDEST, RARE, SMALL, tables
+from noisette.cli.demo.attack import Counts
 from noisette.cli.demo.questions import QUESTIONS
 from noisette.cli.demo.report import report
-from noisette.cli.demo.tour import toured
+from noisette.cli.demo.tour import SMALL, toured
 from noisette.cli.demo.truth import held
+from noisette.curator.demo import OLDEST, RARE, tables
 from noisette.privacy import Approx
 
 VOID = {"meta", "line", "circle", "rect", "polyline", "br"}
@@ -86,8 +86,8 @@ def test_the_attack_succeeds_on_exact_answers_and_fails_through_noisette(tour):
 
 
 def test_too_little_noise_would_be_called_an_attack_that_succeeds():
-    assert Told(130, 125, error=1).reveals(16)
-    assert not Told(130, 125, error=16).reveals(16)
+    assert Counts(130, 125, error=1).reveals(16)
+    assert not Counts(130, 125, error=16).reveals(16)
 
 
 @pytest.mark.slow
@@ -112,8 +112,8 @@ def test_error_bars_hold_most_truths(tour):
 
 
 @pytest.mark.slow
-def test_rare_diagnoses_are_not_told(tour):
-    """Each of 18 patients is told with a probability of at most 1e-12."""
+def test_rare_diagnoses_are_not_released(tour):
+    """Each of 18 patients is released with a probability of at most 1e-12."""
     assert RARE.items() <= tour.hidden.items()
 
 
@@ -128,14 +128,14 @@ def test_the_budget_shrinks_to_nothing_and_never_below(tour):
 
 
 @pytest.mark.slow
-def test_both_refusals_are_told(tour):
+def test_both_refusals_are_shown(tour):
     assert len(tour.refusals) == 2
     assert re.search(r"The budget has ε = 0\.2\d* left", tour.refusals[0])
     assert all("this question costs" in refusal for refusal in tour.refusals)
 
 
 @pytest.mark.slow
-def test_the_error_falls_with_epsilon_and_was_told_before(tour):
+def test_the_error_falls_with_epsilon_and_was_known_before(tour):
     for points in tour.curves.values():
         errors = [error for _, error in points]
         assert errors == sorted(errors, reverse=True)

@@ -163,7 +163,7 @@ def test_a_fault_on_the_way_leaves_nothing_behind(here, monkeypatch):
     def fails(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("noisette.curator.making.open_ledger", fails)
+    monkeypatch.setattr("noisette.curator.new_project.open_ledger", fails)
     assert "Nothing can be written" in refused(2, *OPEN)
     assert sorted(here.iterdir()) == before
 

@@ -178,8 +178,8 @@ def test_where_it_is_by_default(here, monkeypatch, tmp_path_factory):
 
 
 def test_the_demo_leaves_nothing_there(here):
-    from noisette.cli.demo.data import tables
     from noisette.cli.demo.tour import _opened
+    from noisette.curator.demo import tables
 
     data = _opened(tables(2_000), here)
     data.sql("SELECT count(*) AS n FROM visits", spend="0.1")

@@ -1,9 +1,12 @@
 """What is spent and what is left: told honestly, and never promising more questions than will be answered."""
 
+import json
+
 import pytest
 
 import noisette as nz
 from noisette.curator.budget import Budget
+from noisette.curator.demo import hospital
 from noisette.errors import BudgetError
 from noisette.ledger import Memory
 from noisette.privacy import ZCDP, Approx, Pure
@@ -119,3 +122,25 @@ def test_an_analyst_sees_one_share_and_the_owner_all():
     assert (mine.more, every.more) == (3, None)
     assert "share of ana  ε = 1; spent ε = 0.25, left ε = 0.75 in one question" in repr(mine)
     assert repr(every).endswith("1 question was charged")
+
+
+def test_it_is_json_outside_the_command_line():
+    ledger = Memory(Pure(1), shares={"ana": Pure("1/2")})
+    ledger.charge("q", Pure("0.25"), [], analyst="ana")
+    told = json.loads(Budget.of(ledger, "ana").to_json())
+    assert told["budget"] == {"kind": "Pure", "epsilon": "1"}
+    assert (told["spent"]["epsilon"], told["left"]["epsilon"], told["charges"]) == ("1/4", "3/4", 1)
+    assert (told["more_like_last"], told["tight"]) == (1, None)
+    assert told["shares"]["ana"]["left"]["epsilon"] == "1/4"
+
+
+def test_a_curator_shows_its_tables_and_its_budget():
+    data = hospital(budget=2)
+    assert repr(data).splitlines() == [
+        "table   protects         columns",
+        "visits  patient_id       patient_id, day, ward, diagnosis, age, cost",
+        "wards   nobody (public)  ward, region",
+        *repr(data.budget).splitlines(),
+    ]
+    assert "<td>visits</td>" in data._repr_html_()
+    assert "ε = 2" in data._repr_html_()

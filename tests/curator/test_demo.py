@@ -1,15 +1,15 @@
 """The made-up hospital is the same every time and can be asked."""
 
-from noisette.curator.demo import hospital, tables
+from noisette.curator.demo import POLICY, hospital, tables
 
 
 def test_it_is_the_same_every_time():
     assert tables()["visits"].equals(tables()["visits"])
     visits = tables()["visits"].to_pydict()
-    assert len(set(visits["patient_id"])) > 4_800
-    assert set(visits["ward"]) == {"east", "north", "south", "west"}
+    assert len(set(visits["patient_id"])) == 5_000
+    assert set(visits["ward"]) == set(POLICY["tables"]["visits"]["columns"]["ward"]["keys"])
 
 
 def test_it_can_be_asked():
-    answer = hospital().sql("SELECT floor, count(*) AS n FROM visits JOIN wards USING (ward) GROUP BY floor", spend=2)
-    assert sorted(answer["floor"].values.to_pylist()) == [1, 2, 3]
+    answer = hospital().sql("SELECT region, count(*) AS n FROM visits JOIN wards USING (ward) GROUP BY region", spend=2)
+    assert sorted(answer["region"].values.to_pylist()) == ["centre", "north", "south"]

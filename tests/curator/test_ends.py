@@ -142,10 +142,12 @@ def test_what_is_bought_goes_through_the_same_door(tmp_path):
     source.fails = False
     failed(lambda: curator.bounds("visits.age", spend=1))
     curator.ledger.close()
-    failed(lambda: project.buy("bounds", "visits.age", spend=nz.Pure(1)))
-    assert project.bought == []
-    assert len(project.ledger().entries) == 1
-    assert project.buy("bounds", "visits.age", spend=nz.Pure(2))[0].values
+    curator = project.curator()
+    failed(lambda: curator.bounds("visits.age", spend=1))
+    assert curator.ledger.purchases == ()
+    assert len(curator.ledger.entries) == 1
+    assert curator.bounds("visits.age", spend=2)
+    curator.ledger.close()
 
 
 def test_explain_and_refusals_are_as_ever(clinic):
@@ -415,7 +417,7 @@ def test_an_old_stream_goes_on(tmp_path):
 def test_a_charge_without_an_answer_from_before_is_drawn_for(tmp_path):
     """Ledgers from before kept no failures: what they charged for and did not answer is unfinished."""
     curator = opened(nz.Pure(10), ledger=tmp_path / "x.ledger")
-    offer = curator._offer(COUNT, nz.Pure(1), 0.95)
+    offer = curator.explain(COUNT, spend=1).offer
     curator.ledger.charge(offer.text, offer.guarantee, offer.parts, key=curator._key(offer, nz.Pure(1)))
     curator.sql(COUNT, spend=1)
     assert len(curator.ledger.entries) == 1

@@ -1,5 +1,6 @@
 """What a question would cost, before it is asked."""
 
+import json
 import math
 import re
 from fractions import Fraction
@@ -129,7 +130,7 @@ def test_widths_in_words():
     assert width(column(9.0)) == "± 9"
     assert width(column(0.05391)) == "± 0.0539"
     assert width(column(ranks=12.5)) == "± 12.5 ranks"
-    assert width(column()) == "cannot be told before"
+    assert width(column()) == "cannot be known before"
     assert width(column(by_size={100: 5.0, 1000: 2.0})) == "± 5 at 100 rows, ± 2 at 1,000"
 
 
@@ -139,3 +140,12 @@ def test_the_chart_draws_every_column(visits):
 
 def test_spending_by_number_and_by_promise_is_the_same(visits):
     assert repr(visits.explain(MEANS, spend="1/2")) == repr(visits.explain(MEANS, spend=Pure("0.5")))
+
+
+def test_it_is_json_outside_the_command_line(visits):
+    told = json.loads(visits.explain(MEANS, spend="1/2").to_json())
+    assert (told["spend"], told["allowed"], told["unit"]) == ({"kind": "Pure", "epsilon": "1/2"}, True, "p")
+    [columns] = told["questions"]
+    assert [column["column"] for column in columns] == ["n", "mean", "s"]
+    assert columns[0]["half_width"] > 0
+    assert columns[1]["half_width_by_rows"]

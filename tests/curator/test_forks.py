@@ -139,7 +139,7 @@ def test_a_lock_that_is_held_while_a_process_forks_hangs_nobody(tmp_path, ledger
     answer, held, done = curator.sql(COUNT, spend=1), threading.Event(), threading.Event()
 
     def hold():
-        with curator._lock:
+        with curator._answers._guard:
             held.set()
             done.wait(60)
 

@@ -18,9 +18,9 @@ WARDS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 QUESTIONS = {
     "counts and means": ("SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY ward", "0.3"),
     "quantiles": ("SELECT ward, MEDIAN(age) AS m, QUANTILE_CONT(age, 0.9) AS q FROM visits GROUP BY ward", "0.3"),
-    "unknown keys": ("SELECT complaint, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY complaint", UNKNOWN),
-    "unknown and known keys": ("SELECT ward, complaint, AVG(cost) AS c FROM visits GROUP BY ward, complaint", UNKNOWN),
-    "keys alone": ("SELECT complaint FROM visits GROUP BY complaint", UNKNOWN),
+    "unknown keys": ("SELECT diagnosis, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY diagnosis", UNKNOWN),
+    "unknown and known keys": ("SELECT ward, diagnosis, AVG(cost) AS c FROM visits GROUP BY ward, diagnosis", UNKNOWN),
+    "keys alone": ("SELECT diagnosis FROM visits GROUP BY diagnosis", UNKNOWN),
     "no groups": ("SELECT STDDEV(cost) AS s FROM visits", nz.ZCDP("0.01")),
     "several": ([WARDS, "SELECT AVG(cost) AS c FROM visits"], "0.3"),
 }
@@ -32,7 +32,7 @@ delta = "1e-6"
 unit = "patient_id"
 rows = 8
 [tables.visits.columns]
-ward = { keys = ["east", "north", "south", "west"], nullable = false }
+ward = { keys = ["cardiology", "emergency", "maternity", "oncology", "orthopaedics", "paediatrics"], nullable = false }
 age = { bounds = [0, 100], nullable = false }
 cost = { bounds = [0, 2000] }
 """
@@ -40,7 +40,7 @@ cost = { bounds = [0, 2000] }
 
 @pytest.fixture
 def folder(tmp_path):
-    pyarrow.parquet.write_table(tables(400, 2_000)["visits"], tmp_path / "visits.parquet")
+    pyarrow.parquet.write_table(tables(400)["visits"], tmp_path / "visits.parquet")
     (tmp_path / "rules.toml").write_text(RULES)
     return tmp_path
 
@@ -137,9 +137,8 @@ def test_several_tables_and_data_elsewhere(folder):
     said = json.loads((home / FOLDER / "project.json").read_text())
     assert said["data"] == {"visits": "../visits.parquet", "wards": "../w.parquet"}
     assert said["policy"] == "../rules.toml"
-    assert (
-        len(asked(made, "SELECT floor, COUNT(*) AS n FROM visits JOIN wards USING (ward) GROUP BY floor", UNKNOWN)) == 2
-    )
+    regions = "SELECT region, COUNT(*) AS n FROM visits JOIN wards USING (ward) GROUP BY region"
+    assert len(asked(made, regions, UNKNOWN)) == 2
 
 
 def test_a_duckdb_file(tmp_path):
@@ -156,11 +155,12 @@ def test_a_duckdb_file(tmp_path):
 
 
 def test_gaps_are_what_questions_would_miss():
-    found = nz.open({"visits": tables(10, 20)["visits"]}, unit="patient_id", budget=1)
+    found = nz.open({"visits": tables(10)["visits"]}, unit="patient_id", budget=1)
     assert [(gap.column, gap.line.split(" ")[0]) for gap in gaps(found.schema)] == [
         (None, "rows"),
-        ("age", "bounds"),
+        ("day", "bounds"),
         ("ward", "keys"),
-        ("complaint", "keys"),
+        ("diagnosis", "keys"),
+        ("age", "bounds"),
         ("cost", "bounds"),
     ]

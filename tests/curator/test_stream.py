@@ -47,7 +47,7 @@ age = { bounds = [0, 100], nullable = false }
 
 @pytest.fixture
 def project(tmp_path):
-    pyarrow.parquet.write_table(tables(400, 2_000)["visits"], tmp_path / "visits.parquet")
+    pyarrow.parquet.write_table(tables(400)["visits"], tmp_path / "visits.parquet")
     (tmp_path / "rules.toml").write_text(RULES)
     return Project.create([tmp_path / "visits.parquet"], policy=tmp_path / "rules.toml")
 
@@ -319,14 +319,14 @@ def test_another_analyst_another_secret_and_newer_data_have_streams_of_their_own
     project.curator().stream(STREAM, spend=SPEND)
     for number, begin in enumerate(
         (
-            lambda: project.curator(analyst="ada"),
-            lambda: project.described().curator(project.ledger()),  # a secret of its own
-            lambda: (os.utime(project.folder / "visits.parquet", ns=(1, 1)), project.curator())[1],
+            lambda: (project.curator(), "ada"),
+            lambda: (project.described().curator(project.ledger()), None),  # a secret of its own
+            lambda: (os.utime(project.folder / "visits.parquet", ns=(1, 1)), (project.curator(), None))[1],
         ),
         2,
     ):
-        curator = begin()
-        assert curator.stream(STREAM, spend=SPEND).left == 3
+        curator, analyst = begin()
+        assert curator.stream(STREAM, spend=SPEND, analyst=analyst).left == 3
         assert len(curator.ledger.entries) == number
         curator.ledger.close()
 

@@ -11,7 +11,7 @@ from tests.ledger.tools import RELATION, counted
 import noisette as nz
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.ledger import Memory, open_ledger
-from noisette.ledger.account import Account
+from noisette.ledger.accounts import Account
 from noisette.ledger.entry import Entry, charge_body, checked, covers
 from noisette.privacy import ZCDP, Approx, Filter, Neighbours, Pure
 

@@ -103,7 +103,7 @@ def test_anything_that_is_taken_out_or_put_in_is_found(data, records, name):
             check(json.dumps({**record, **more}), ledger=data.ledger)
     for rows in (record["rows"][:-1], record["rows"][::-1]):
         if rows != record["rows"]:
-            with pytest.raises(PrivacyError, match="not as it was handed out"):
+            with pytest.raises(PrivacyError, match="not as it was released"):
                 check(json.dumps({**record, "rows": rows}), ledger=data.ledger)
 
 
@@ -134,7 +134,7 @@ def test_these_changes_show_against_the_ledger_alone(data, records, what):
 def test_a_column_under_another_name_is_found(data, records):
     record = records["groups"]
     rows = [{("m" if name == "n" else name): value for name, value in row.items()} for row in record["rows"]]
-    with pytest.raises(PrivacyError, match="not as it was handed out"):
+    with pytest.raises(PrivacyError, match="not as it was released"):
         check(json.dumps({**record, "rows": rows}), ledger=data.ledger)
 
 
@@ -159,7 +159,7 @@ def test_another_charge_for_the_same_question_is_not_that_of_the_record(tmp_path
     assert first["ledger"]["entry"] != second["ledger"]["entry"]
     for record in found:
         check(json.dumps(record), ledger=book)
-    with pytest.raises(PrivacyError, match="not as it was handed out"):
+    with pytest.raises(PrivacyError, match="not as it was released"):
         check(json.dumps(swapped), ledger=book)
     book.close()
 
@@ -169,7 +169,7 @@ def test_a_record_that_says_something_else_than_its_charge_is_found(data, record
     twin = forged(records["groups"])["sensitivity and scale"]
     charge = data.ledger.history[twin["ledger"]["entry"] - 1]
     receipt = data.ledger.recorded(charge["key"], [digest_of_record(twin)])
-    twin.update(ledger=receipt.said, spent=json.loads(json.dumps(stated(receipt.spent))))
+    twin.update(ledger=receipt.place, spent=json.loads(json.dumps(stated(receipt.spent))))
     with pytest.raises(PrivacyError, match="does not say what entry"):
         check(json.dumps(twin), ledger=data.ledger)
 
@@ -206,7 +206,7 @@ def test_a_head_from_before_the_release_is_found(data, records):
     later = json.loads(data.sql(WARDS, spend=1, level=0.7).to_json())
     assert (first["spent"], first["ledger"]["entry"]) == (later["spent"], later["ledger"]["entry"])
     check(json.dumps({**first, "ledger": later["ledger"]}), ledger=data.ledger)  # true as well
-    with pytest.raises(PrivacyError, match="not as it was handed out"):
+    with pytest.raises(PrivacyError, match="not as it was released"):
         check(json.dumps({**later, "ledger": first["ledger"]}), ledger=data.ledger)
 
 
@@ -216,7 +216,7 @@ def test_questions_that_are_asked_together_have_a_record_each(data):
     assert found[0]["ledger"]["entry"] == found[1]["ledger"]["entry"]
     for record in found:
         check(json.dumps(record), ledger=data.ledger)
-    with pytest.raises(PrivacyError, match="not as it was handed out"):
+    with pytest.raises(PrivacyError, match="not as it was released"):
         check(json.dumps({**found[0], "rows": [found[0]["rows"][0] | found[1]["rows"][0]]}), ledger=data.ledger)
 
 
@@ -229,7 +229,7 @@ def test_both_databases(where):
     curator.ledger.close()
     book = open_ledger(where)
     assert check(text, ledger=book) == nz.Pure(1, neighbours=nz.Neighbours.ADD_REMOVE)
-    with pytest.raises(PrivacyError, match="not as it was handed out"):
+    with pytest.raises(PrivacyError, match="not as it was released"):
         check(text.replace("north", "nowhere"), ledger=book)
     assert book.check() == 1
     book.close()

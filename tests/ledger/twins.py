@@ -8,14 +8,14 @@ from noisette.ledger import open_ledger
 from noisette.ledger.book import Book
 from noisette.ledger.entry import charge_body
 from noisette.ledger.sqlite import SQLite
-from noisette.ledger.writing import append, locked, now
+from noisette.ledger.transactions import append, locked, now
 
 
 class Outside(Book):
     """Decides outside the transaction that writes."""
 
     def _charged(self, draft):
-        self._standing(draft.analyst).after(draft.guarantee, draft.analyst)
+        self.standing(draft.analyst).after(draft.guarantee, draft.analyst)
         time.sleep(0.001)
         with self._store.transaction(write=True):
             head, standing = locked(self._store, draft.analyst)

@@ -1,4 +1,4 @@
-"""What is handed out: tables with error bars that say what they promise, and a check of that from their records."""
+"""What is released: tables with error bars that say what they promise, and a check of that from their records."""
 
 from noisette.answers.check import check
 from noisette.answers.column import Column

@@ -9,7 +9,7 @@ from noisette.answers.figures import at_some_delta
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 
-__all__ = ["FORMAT", "as_json", "read", "stated"]
+__all__ = ["FORMAT", "as_json", "laid_out", "read", "stated"]
 
 FORMAT = 1
 """The meaning of a record that is written never changes; a new meaning is a new number."""
@@ -33,6 +33,17 @@ def stated(guarantee: Guarantee) -> dict[str, Any]:
 def as_json(parts: Mapping[str, Any]) -> str:
     """JSON that any reader understands: no NaN, no infinity, dates as texts, names in order."""
     return json.dumps(_plain({"format": FORMAT, **parts}), sort_keys=True, allow_nan=False, ensure_ascii=False)
+
+
+def laid_out(parts: Mapping[str, Any]) -> str:
+    """The same JSON in the order given, indented for people to read.
+
+    >>> print(laid_out({"half_width": math.inf}))
+    {
+      "half_width": null
+    }
+    """
+    return json.dumps(_plain(parts), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def read(record: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """A release: numbers with error bars, what they promise to whom, and a record with which the claim can be checked."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +12,9 @@ from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import left, percent, promise
 from noisette.answers.record import as_json, stated
-from noisette.answers.show import as_html, as_text
+from noisette.answers.rendering import as_csv, as_html, as_text
 from noisette.answers.statement import statement
-from noisette.answers.wide import warnings
+from noisette.answers.warnings import warnings
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 
@@ -85,6 +86,24 @@ class Release:
         assert isinstance(frame, polars.DataFrame)
         return frame
 
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The table as CSV, error bars included; return the text and, with a path, write it there.
+
+        Numbers stay as they are. A text (a key or a column's name) that begins with = + - @, a tab or a line break gets
+        an apostrophe before it, so that a spreadsheet shows it and does not run it as a formula.
+        """
+        text = as_csv(self.to_arrow())
+        if path is not None:
+            _written(path, lambda: Path(path).write_text(text, encoding="utf-8", newline=""))
+        return text
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table as a Parquet file, error bars included, with the `statement` in its metadata."""
+        from pyarrow.parquet import write_table
+
+        table = self.to_arrow().replace_schema_metadata({"noisette.statement": self.statement})
+        _written(path, lambda: write_table(table, path))
+
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
         found: list[dict[str, Any]] = self.to_arrow().to_pylist()
@@ -114,7 +133,7 @@ class Release:
 
     @property
     def _claim(self) -> dict[str, Any]:
-        """The record but for the numbers and what was spent."""
+        """The record without the numbers and what was spent."""
         return {
             **self.record,
             "version": __version__,
@@ -160,6 +179,15 @@ class Release:
 
 def _ends(ends: Any) -> list[float] | None:
     return None if ends is None else [float(end) for end in ends]
+
+
+def _written(path: str | Path, write: Callable[[], object]) -> None:
+    try:
+        write()
+    except OSError:
+        raise InputError(
+            f"{Path(path).name} cannot be written: name a file in a folder that is there; to ask again is free."
+        ) from None
 
 
 def _moved(column: Column) -> bool:

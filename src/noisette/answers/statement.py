@@ -54,10 +54,10 @@ def _meaning(guarantee: Guarantee) -> str:
         case Pure(eps):
             return _at_most(float(eps))
         case Approx(eps, delta):
-            return f"{_at_most(float(eps))}, but for a probability of {rounded(delta, up=True, digits=3)}"
+            return f"{_at_most(float(eps))}, except with a probability of {rounded(delta, up=True, digits=3)}"
         case ZCDP() | Profile():
             at, epsilon = at_some_delta(guarantee)
-            return f"{_at_most(epsilon)}, but for a probability of {at}"
+            return f"{_at_most(epsilon)}, except with a probability of {at}"
 
 
 def _at_most(eps: float) -> str:

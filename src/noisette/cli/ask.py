@@ -1,6 +1,5 @@
 """`noisette ask`: questions in SQL, answers with noise and error bars."""
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,33 +38,18 @@ def ask(
     if parquet is not None and not parquet.absolute().parent.is_dir():
         raise InputError("The folder of the Parquet file is missing: create it first.")
     promise, asked = amount(spend, "--spend"), questions_of(question, file)
-    with patience("Asking"), curator_of(project, asking=True, analyst=analyst) as curator:
-        answers = curator.ask(asked, spend=promise, level=level)
+    with patience("Asking"), curator_of(project, asking=True) as curator:
+        answers = curator.ask(asked, spend=promise, level=level, analyst=analyst)
     if parquet is not None:
         _write_parquet(answers, parquet)
     if csv:  # numbers alone go on; what to know about them goes to the terminal
         for note in dict.fromkeys(note for answer in answers for note in answer.notes):
             typer.echo(note, err=True)
-    texts = [_csv(answer) if csv else answer.to_json() if json else str(answer) for answer in answers]
+    texts = [answer.to_csv() if csv else answer.to_json() if json else str(answer) for answer in answers]
     typer.echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
-
-
-def _csv(answer: "Release") -> str:
-    from pyarrow.csv import write_csv
-
-    buffer = io.BytesIO()
-    write_csv(answer.to_arrow(), buffer)
-    return buffer.getvalue().decode()
 
 
 def _write_parquet(answers: "list[Release]", path: Path) -> None:
     """One file, or for several answers visits-1.parquet, visits-2.parquet."""
-    from pyarrow.parquet import write_table
-
-    several = len(answers) > 1
     for i, answer in enumerate(answers, start=1):
-        place = path.with_stem(f"{path.stem}-{i}") if several else path
-        try:
-            write_table(answer.to_arrow(), place)
-        except OSError:
-            raise InputError(f"{place.name} cannot be written: ask again with another name, which is free.") from None
+        answer.to_parquet(path.with_stem(f"{path.stem}-{i}") if len(answers) > 1 else path)

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Analyst, Folder, Json, amount, as_json, patience, project_of
+from noisette.cli.common import Analyst, Folder, Json, amount, as_json, curator_of, patience, project_of
 
 if TYPE_CHECKING:
-    from noisette.curator.bought import Bought, What
-    from noisette.curator.project import Project
+    from noisette.curator.purchases import Purchase, Terms, What
     from noisette.privacy import Promise
 
 __all__ = ["buy"]
@@ -38,19 +37,27 @@ def _purchase(what: "What") -> Callable[..., None]:
         analyst: Analyst = None,
         project: Folder = None,
     ) -> None:
-        _bought(what, column, spend, again, json, analyst, project)
+        _buy(what, column, spend, again, json, analyst, project)
 
     return purchase
 
 
-def _bought(
-    what: "What", name: str | None, spend: str, again: bool, json: bool, analyst: str | None, folder: Any, **terms: Any
+def _buy(
+    what: "What",
+    name: str | None,
+    spend: str,
+    again: bool,
+    json: bool,
+    analyst: str | None,
+    folder: Any,
+    terms: "Terms | None" = None,
 ) -> None:
     """Buy and show it."""
-    price, found = amount(spend, "--spend"), project_of(folder)
-    with patience("Buying"):
-        bought, left = found.buy(what, name, spend=price, analyst=analyst, again=again, **terms)
-    typer.echo(as_json(_told(bought, left)) if json else _shown(found, bought, left))
+    price = amount(spend, "--spend")
+    with patience("Buying"), curator_of(folder, asking=True) as curator:
+        bought = curator.buy(what, name, spend=price, analyst=analyst, again=again, terms=terms)
+        left = curator.ledger.left
+    typer.echo(as_json(_record(bought, left)) if json else _shown(project_of(folder).policy_file.name, bought, left))
 
 
 for _what, _help in _FOR_SALE.items():
@@ -61,9 +68,9 @@ for _what, _help in _FOR_SALE.items():
 def rows(
     spend: Spend,
     table: Annotated[str | None, typer.Argument(help="visits, where there are several tables.")] = None,
-    most: Annotated[int | None, typer.Option(help="The largest limit that may be chosen: 8192, unless told.")] = None,
+    most: Annotated[int | None, typer.Option(help="The largest limit that may be chosen: 8192 by default.")] = None,
     for_spend: Annotated[
-        str | None, typer.Option("--for", help="What later questions spend: nine times --spend, unless told.")
+        str | None, typer.Option("--for", help="What later questions spend: nine times --spend by default.")
     ] = None,
     again: Again = False,
     json: Json = False,
@@ -71,30 +78,33 @@ def rows(
     project: Folder = None,
 ) -> None:
     """Buy how many rows of one unit may count; for a table whose policy says rows = "private"."""
-    later = None if for_spend is None else amount(for_spend, "--for")
-    _bought("rows", table, spend, again, json, analyst, project, most=most, for_spend=later)
+    from noisette.curator.purchases import Terms
+
+    terms = Terms(most, None if for_spend is None else amount(for_spend, "--for"))
+    _buy("rows", table, spend, again, json, analyst, project, terms)
 
 
-def _told(bought: "Bought", left: "Promise") -> dict[str, Any]:
+def _record(bought: "Purchase", left: "Promise") -> dict[str, Any]:
     from noisette.answers.record import stated
 
-    values = [str(value) if bought.what == "bounds" else value for value in bought.values]
+    table, column, what = bought.place
+    values = [str(value) if what == "bounds" else value for value in bought.values]
     return {
-        "table": bought.table,
-        "column": bought.column,
-        bought.what: values if bought.column else values[0],
+        "table": table,
+        "column": column,
+        what: values if column else values[0],
         "spend": stated(bought.spend),
         "left": stated(left),
         "policy": bought.lines,
     }
 
 
-def _shown(project: "Project", bought: "Bought", left: "Promise") -> str:
+def _shown(policy: str, bought: "Purchase", left: "Promise") -> str:
     from noisette.answers.figures import left as what_is_left
     from noisette.answers.figures import promise
 
     return (
         f"{bought.lines}\n\nBought for {promise(bought.spend)}; left: {what_is_left(left)}. Questions use this from "
         "now on, and to buy the same again is free.\nTo declare it for good, the owner can write these lines into "
-        f"{project.policy_file.name}."
+        f"{policy}."
     )

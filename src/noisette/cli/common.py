@@ -1,7 +1,5 @@
 """What the commands share: options, amounts as texts, JSON, and a sign of life."""
 
-import json as json_module
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,11 +60,11 @@ def amount(text: str, option: str) -> Promise:
 
 
 @contextmanager
-def curator_of(folder: Path | None, *, asking: bool, analyst: str | None = None) -> "Iterator[Curator]":
+def curator_of(folder: Path | None, *, asking: bool) -> "Iterator[Curator]":
     """The curator of a project, whose ledger is let go of afterwards."""
     from noisette.ledger import Book
 
-    curator = project_of(folder).curator(asking=asking, analyst=analyst)
+    curator = project_of(folder).curator(asking=asking)
     try:
         yield curator
     finally:
@@ -85,26 +83,10 @@ def ledger_of(folder: Path | None) -> "Iterator[Book]":
 
 
 def as_json(found: Mapping[str, Any]) -> str:
-    """JSON for machines: no NaN, no infinity.
+    """JSON for machines: no NaN, no infinity."""
+    from noisette.answers.record import laid_out
 
-    >>> print(as_json({"half_width": float("inf")}))
-    {
-      "half_width": null
-    }
-    """
-    return json_module.dumps(_plain(found), indent=2, ensure_ascii=False, allow_nan=False, default=str)
-
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Mapping():
-            return {name: _plain(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_plain(part) for part in value]
-        case float():
-            return value if math.isfinite(value) else None
-        case _:
-            return value
+    return laid_out(found)
 
 
 def examples(*lines: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["as_table", "question"]
 
 _LONGEST = 200
-_ARMS = 12  # a CASE with more, such as that of bounds that are bought, is told in short
+_ARMS = 12  # a CASE with more, such as that of bought bounds, is abbreviated
 
 
 def as_table(history: Sequence[Mapping[str, Any]]) -> Any:
@@ -36,7 +36,9 @@ def _what(body: Mapping[str, Any]) -> str:
         case "answer":
             return "its answer was kept"
         case "release":
-            return "a record of it was handed out"
+            return "a record of it was released"
+        case "purchase":
+            return f"the {body['what']} of {body['column'] or body['table']} were bought"
         case _:
             return f"{body['act']}: {body['why']}"
 

@@ -9,6 +9,7 @@
 A fault is one sentence on the error stream. None of them quotes data.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +20,14 @@ from typer.core import TyperGroup
 
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 
-__all__ = ["Shell", "code_of", "sentence_of"]
+__all__ = ["Shell", "code_of", "in_options", "sentence_of"]
+
+_IN_PYTHON = re.compile(r"(`noisette [^`]*`|--[a-z-]+), or [^`();]* in Python")
+_CALL = re.compile(r"\w+\([^()]*\) or (`noisette [^`]*`)")
+_ARGUMENT = re.compile(
+    r"\b(again|analyst|budget|delta|error|groups|level|policy|rows|spend|start_over|unit)="
+    r"(Approx\([^)]*\)|'[^']*'|\"[^\"]*\"|\w+(?:[./]\w+)*)"
+)
 
 _CODES: list[tuple[type[Exception], int]] = [(BudgetError, 3), (PrivacyError, 4), (InputError, 2), (FailedError, 1)]
 
@@ -43,10 +51,27 @@ def sentence_of(fault: Exception) -> str:
         said = str(fault.format_message())  # type: ignore[attr-defined]
         return f"{said}." if said and said[-1] not in ".?" else said
     if isinstance(fault, NoisetteError):
-        return str(fault)
-    return (
-        f"Something went wrong that should not have ({type(fault).__name__}); more is not told, as it may quote data."
-    )
+        return in_options(str(fault))
+    return f"Something went wrong that should not have ({type(fault).__name__}); its own words stay inside."
+
+
+def in_options(sentence: str) -> str:
+    """A sentence for the command line: where the library names an argument, the option of that name.
+
+    >>> in_options("Say what to spend: spend='0.1,1e-8', or budget=Approx(2, '1e-6'), or again=True.")
+    'Say what to spend: --spend 0.1,1e-8, or --budget 2,1e-6, or --again.'
+    >>> in_options("Accept it (`noisette ledger accept`, or noisette.ledger.accept in Python).")
+    'Accept it (`noisette ledger accept`).'
+    >>> in_options("Buy them once, with bounds(column, spend=...) or `noisette buy bounds`.")
+    'Buy them once, with `noisette buy bounds`.'
+    """
+    alone = _CALL.sub(r"\1", _IN_PYTHON.sub(r"\1", sentence))
+    return _ARGUMENT.sub(_option, alone)
+
+
+def _option(argument: re.Match[str]) -> str:
+    flag, value = f"--{argument[1].replace('_', '-')}", re.sub(r"Approx\(|[)'\" ]", "", argument[2])
+    return flag if value == "True" else f"{flag} {value}"
 
 
 def _usage(fault: Exception) -> bool:

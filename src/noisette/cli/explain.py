@@ -1,17 +1,16 @@
 """`noisette explain`: the cost and the error of an answer, before it is paid."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noisette.cli.common import Analyst, Folder, Json, Level, amount, as_json, curator_of, patience
+from noisette.cli.common import Analyst, Folder, Json, Level, amount, curator_of, patience
 from noisette.cli.questions import File, Question, questions_of
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
     from noisette.curator.explanation import Explanation
-    from noisette.query.expected import Expected
 
 __all__ = ["explain"]
 
@@ -38,11 +37,11 @@ def explain(
         raise InputError("--rows must be a whole number from 1 on.")
     promise = None if spend is None else amount(spend, "--spend")
     asked = questions_of(question, file)
-    with patience("Explaining"), curator_of(project, asking=False, analyst=analyst) as curator:
-        found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level)
+    with patience("Explaining"), curator_of(project, asking=False) as curator:
+        found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level, analyst=analyst)
         if plot is not None:
             _draw(found, plot)
-    typer.echo(as_json(_told(found)) if json else str(found))
+    typer.echo(found.to_json() if json else str(found))
 
 
 def _draw(found: "Explanation", path: Path) -> None:
@@ -52,31 +51,3 @@ def _draw(found: "Explanation", path: Path) -> None:
         raise InputError(
             f"{path.name} cannot be drawn: name a .svg, .png, .html or .json file in a folder that is there."
         ) from None
-
-
-def _told(found: "Explanation") -> dict[str, Any]:
-    from noisette.answers.record import stated
-
-    return {
-        "spend": stated(found.spend),
-        "guarantee": stated(found.offer.guarantee),
-        "allowed": found.allowed,
-        "level": found.level,
-        "unit": found.offer.unit,
-        "why": found.why,
-        "caveats": found.caveats,
-        "questions": [[_column(column) for column in columns] for columns in found.answers],
-    }
-
-
-def _column(column: "Expected") -> dict[str, Any]:
-    return {
-        "column": column.name,
-        "half_width": column.half_width,
-        "half_width_by_rows": {str(rows): width for rows, width in column.by_size.items()},
-        "ranks": column.ranks,
-        "mechanism": column.mechanism,
-        "sensitivity": column.sensitivity,
-        "assumes": column.assumes,
-        "warning": column.warning,
-    }

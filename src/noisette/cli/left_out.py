@@ -36,10 +36,10 @@ def left_out(
     of_rows, of_groups = _limits(rows, "--rows"), _limits(groups, "--groups")
     pairs = [_pair(text) for text in bounds] if bounds else None
     promise = amount(spend, "--spend")
-    with patience("Asking"), curator_of(project, asking=True, analyst=analyst) as curator:
+    with patience("Asking"), curator_of(project, asking=True) as curator:
         of = None if table is None else curator.table(table)
         question = LeftOut(column, of_rows, of_groups, by or (), pairs, of)
-        answer = curator.ask(question, spend=promise, level=level)
+        answer = curator.ask(question, spend=promise, level=level, analyst=analyst)
     typer.echo(answer.to_json() if json else str(answer))
 
 

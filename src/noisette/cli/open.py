@@ -1,4 +1,4 @@
-"""`noisette open`: declare who is protected and how much may be told, and make a project of it."""
+"""`noisette open`: declare who is protected and how much may be spent, and make a project of it."""
 
 import sys
 from functools import partial
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, amount, as_json, patience
+from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
-    from noisette.curator.opening import Described
     from noisette.curator.project import Project
     from noisette.ledger import KnownError
     from noisette.policy.gaps import Gap
-    from noisette.query.schema import Column, Table
+    from noisette.policy.policy import Policy
+    from noisette.query.schema import Column, Schema, Table
 
 __all__ = ["open_data"]
 
@@ -60,12 +60,13 @@ def open_data(
             made = create(start_over=why)
     except KnownError as known:
         made = create(start_over=_reason(known))
-    found = made.described()
-    missing = gaps(found.schema)
+    with curator_of(made.folder, asking=False) as curator:
+        settled, schema = curator.policy, curator.schema
+    missing = gaps(schema)
     if json:
-        typer.echo(as_json(_told(made, found, missing)))
+        typer.echo(as_json(_record(made, settled, schema, missing)))
     else:
-        _show(made, found, missing)
+        _show(made, settled, schema, missing)
 
 
 def _reason(known: "KnownError") -> str:
@@ -85,16 +86,16 @@ def _terminal() -> bool:
 # For machines
 
 
-def _told(made: "Project", found: "Described", missing: "list[Gap]") -> dict[str, Any]:
+def _record(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Gap]") -> dict[str, Any]:
     from noisette.answers.record import stated
     from noisette.ledger.heads import guarded
 
     return {
         "project": str(made.folder),
         "policy": str(made.policy_file),
-        "budget": stated(found.policy.budget),
-        "neighbours": str(found.policy.neighbours),
-        "tables": {name: _table(table) for name, table in found.schema.items()},
+        "budget": stated(policy.budget),
+        "neighbours": str(policy.neighbours),
+        "tables": {name: _table(table) for name, table in schema.items()},
         "missing": [vars(gap) for gap in missing],
         "guarded": guarded(),
     }
@@ -115,19 +116,19 @@ def _column(column: "Column") -> dict[str, Any]:
 # For people
 
 
-def _show(made: "Project", found: "Described", missing: "list[Gap]") -> None:
+def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Gap]") -> None:
     from rich.console import Console
 
     from noisette.answers.figures import promise
     from noisette.ledger.heads import guarded
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
-    console.print(f"budget   {promise(found.policy.budget)} for all answers together, {found.policy.neighbours}")
+    console.print(f"budget   {promise(policy.budget)} for all answers together, {policy.neighbours}")
     console.print(f"policy   {_near(made.policy_file)}")
     console.print(f"project  {_near(made.folder / '.noisette')}")
     if not guarded():
         console.print(f"note     {_UNGUARDED}")
-    for table in found.schema.values():
+    for table in schema.values():
         console.print()
         console.print(f"{table.name}: {_whose(table)}")
         console.print(_columns(table))
@@ -136,7 +137,7 @@ def _show(made: "Project", found: "Described", missing: "list[Gap]") -> None:
     for gap in missing:
         console.print(f"[{gap.place}]\n{gap.line}  # {gap.why}")
     where = "" if Path.cwd().is_relative_to(made.folder) else f" --project {_near(made.folder)}"
-    console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(found.schema))}" --spend 0.1{where}')
+    console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
 
 
 def _whose(table: "Table") -> str:

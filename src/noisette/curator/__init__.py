@@ -1,4 +1,4 @@
-"""The shell around the data: who may ask what, what it costs, and what was handed out."""
+"""The shell around the data: who may ask what, what it costs, and what was released."""
 
 from noisette.curator.curator import Curator
 from noisette.curator.opening import open

@@ -5,17 +5,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 
-from noisette import text
 from noisette.answers.figures import left, promise, rounded, spent
+from noisette.answers.record import laid_out, stated
 from noisette.ledger import Entry, Ledger
-from noisette.ledger.standing import Share
-from noisette.ledger.tight import tight
+from noisette.ledger.accounts import ALL, Share
+from noisette.ledger.ledger import tight
 from noisette.privacy import ZCDP, Approx, Promise
+from noisette.text import as_html
 
 __all__ = ["Budget"]
 
 _MOST = 1_000_000
-_QUICK = 100  # so many different costs are composed in a fraction of a second
+_QUICK = 100  # different costs that are composed in a fraction of a second
 _DELTA = Fraction(1, 10**6)  # for a budget that names none
 
 
@@ -25,8 +26,8 @@ class Budget:
 
     `spent` is the least budget of this kind that would have allowed the charges, `left` the most that one more question
     may cost. The delta of an Approx budget stands for all of it and is set aside from the start: it is not spent bit by
-    bit, but for the part that questions with unknown keys take (`left.delta`). `allows` tells whether a cost fits so
-    many times, `shares` are those of analysts: of the one who looks, or of all.
+    bit, except the part that questions with unknown keys take (`left.delta`). `allows` says whether a cost fits a given
+    number of times, `shares` are those of analysts: of the one who looks, or of all.
 
     >>> from noisette.privacy import Pure
     >>> entry = Entry(1, "a question", Pure("0.1"), ())
@@ -48,15 +49,17 @@ class Budget:
     @staticmethod
     def of(ledger: Ledger, analyst: str | None = None) -> "Budget":
         """The budget of a ledger as an analyst sees it, or as its owner does."""
-        shares = {who: share for who, share in ledger.shares.items() if analyst in (None, who)}
+        standing = ledger.standing(everyone=True)  # read once: others may charge meanwhile
+        account = standing.accounts[ALL]
+        shares = {who: share for who, share in standing.shares.items() if analyst in (None, who)}
         allows = None if shares and analyst is None else partial(ledger.allows, analyst=analyst)
-        return Budget(ledger.budget, ledger.spent, ledger.left, ledger.entries, allows, shares)
+        return Budget(account.budget, account.filter.spent, account.filter.left, ledger.entries, allows, shares)
 
     @cached_property
     def more(self) -> int | None:
-        """How many more questions at the price of the last one fit, up to a million; None if there is none to tell.
+        """How many more questions at the price of the last one fit, up to a million; None if that is unknown.
 
-        Before the first question, and for all analysts together where each has a share, nothing can be told.
+        Before the first question, and for all analysts together where each has a share, it is unknown.
         """
         allows = self.allows
         if not self.entries or allows is None:
@@ -78,7 +81,7 @@ class Budget:
     def tight(self) -> float | None:
         """The epsilon of all charges at `delta`, composed tightly: what they promise had all been settled in advance.
 
-        It tells how much the filter leaves unused, and is no promise to one who chose costs along the way. With many
+        It shows how much the filter leaves unused, and is no promise to one who chose costs along the way. With many
         different costs it takes a while, so it is shown only where there are few.
         """
         return None if self.delta is None else tight((entry.guarantee for entry in self.entries), self.delta)
@@ -90,7 +93,7 @@ class Budget:
         return len({(entry.guarantee, entry.guarantee.losses) for entry in self.entries}) <= _QUICK
 
     def _tightly(self) -> list[list[str]]:
-        """A row for the tight figure, if it tells something that the filter's does not."""
+        """A row for the tight figure, if it shows something that the filter's does not."""
         if not self.entries or not self._quick or self.tight is None or self.delta is None:
             return []
         figure = f"ε = {rounded(self.tight, up=True)}"
@@ -114,13 +117,28 @@ class Budget:
         )
         return f"{charged}; {known}" if self.more else f"{charged}; no more like the last fits"
 
+    def to_json(self) -> str:
+        """All of it as JSON, with exact numbers as texts; `tight` takes a while with many different costs."""
+        shares = {who: {part: stated(x) for part, x in share._asdict().items()} for who, share in self.shares.items()}
+        return laid_out(
+            {
+                "budget": stated(self.total),
+                "spent": stated(self.spent),
+                "left": stated(self.left),
+                "tight": None if self.tight is None else {"epsilon": self.tight, "delta": str(self.delta)},
+                "charges": len(self.entries),
+                "more_like_last": self.more,
+                "shares": shares,
+            }
+        )
+
     def __repr__(self) -> str:
         rows = self._rows()
         width = max(len(name) for name, _ in rows)
         return "\n".join([*(f"{name.ljust(width)}  {amount}" for name, amount in rows), self._note()])
 
     def _repr_html_(self) -> str:
-        return text.as_html("", ["", "guarantee"], self._rows(), [self._note()])
+        return as_html("", ["", "guarantee"], self._rows(), [self._note()])
 
 
 def _total(total: Promise) -> str:

@@ -1,15 +1,14 @@
 """The curator: holds the data, answers questions with noise, and never lets more be spent than the owner allows."""
 
-from threading import Lock
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, overload
 
 from noisette.answers import Release
+from noisette.curator.answer_cache import AnswerCache, Locks, key_of, recorded
+from noisette.curator.asking import plannable, query_of, question_of
 from noisette.curator.budget import Budget
-from noisette.curator.buying import Bounds, keys_query, offered, with_bounds, with_keys
-from noisette.curator.buying_rows import MOST_ROWS, Rows, for_sale, with_rows
 from noisette.curator.explanation import Explanation, cheapest
-from noisette.curator.keeping import key_of, paid, recorded
-from noisette.curator.spending import plannable
+from noisette.curator.purchases import Purchase, Shop, Terms, What, for_sale, found, purchase_question, settled
 from noisette.curator.stream import Watch, begun, watching
 from noisette.engines.contract import Source
 from noisette.errors import InputError, PrivacyError
@@ -17,17 +16,17 @@ from noisette.exact.number import Number, fraction, level_of
 from noisette.exact.random import SYSTEM
 from noisette.ledger import Ledger, Memory
 from noisette.policy.policy import Policy
-from noisette.privacy import Approx, Guarantee, Promise, Spend, as_promise
+from noisette.privacy import Approx, Promise, Spend, as_promise
 from noisette.privacy.neighbours import common
 from noisette.process import here
 from noisette.query.expected import SIZES
 from noisette.query.frame import Asked, Frame, frame
 from noisette.query.kind import Value
 from noisette.query.plan import Query
-from noisette.query.schema import Schema
-from noisette.query.sql import parse
+from noisette.query.schema import Schema, Table
 from noisette.questions.above import BEGIN, Above, Exactly, Watching
-from noisette.questions.contract import Offer, Queries, Question
+from noisette.questions.contract import Offer, Question
+from noisette.text import aligned, as_html
 
 __all__ = ["Curator", "new_secret"]
 
@@ -35,16 +34,18 @@ _FORKED = (
     "This curator belongs to the parent process, and its engine does not survive a fork: open the data again in this "
     "one, with the same ledger file (ledger=...)."
 )
+_HEAD = ["table", "protects", "columns"]
 
 One: TypeAlias = str | Query | Asked | Question
 
 
 class Curator:
-    """Answers questions about the tables it holds; `nz.open` makes one.
+    """Answers questions about the tables it holds; `nz.open` makes one. Any number of threads may ask it.
 
     Every question is charged before the data is touched. The same question for the same spend gets the same answer
-    again, for free; so does one that failed (`keeping`). `secret` keys the choice of rows where a unit has more than
-    may count; `state` names the state of the data that answers are about.
+    again, for free; so does one that failed (`answer_cache`). `analyst` says who asks, where the owner has given shares
+    of the budget. `secret` keys the choice of rows where a unit has more than may count; `state` names the state of the
+    data that answers are about; `purchases` are those that were made before the ledger held them.
     """
 
     def __init__(
@@ -53,53 +54,55 @@ class Curator:
         policy: Policy,
         schema: Schema,
         ledger: Ledger | None = None,
-        analyst: str | None = None,
+        *,
         secret: bytes | None = None,
         state: str = "",
+        purchases: Iterable[Purchase] = (),
+        cache: AnswerCache | None = None,
     ) -> None:
-        self.policy, self.analyst = policy, analyst
+        self.policy = policy
         self.ledger: Ledger = Memory(policy.budget) if ledger is None else ledger
-        self._source, self._schema = source, schema
+        self._source, self._state, self._process = source, state, here()
         self._secret = new_secret() if secret is None else secret
-        self._state = state
-        self._kept: dict[str, Any] = {}
-        self._lock, self._process = Lock(), here()
+        self._shop, self._buying = Shop(schema, purchases), Locks()
+        self._answers = AnswerCache() if cache is None else cache
 
     @property
     def schema(self) -> Schema:
-        """The tables as they are described."""
-        return self._schema
+        """The tables as they are described: what the owner declares, and what was bought."""
+        return self._shop.schema(self.ledger)
 
     @property
     def budget(self) -> Budget:
         """What is spent and what is left."""
-        return Budget.of(self.ledger, self.analyst)
+        return Budget.of(self.ledger)
+
+    def budget_of(self, analyst: str) -> Budget:
+        """The same for an analyst: with that share alone, where the budget is shared out."""
+        return Budget.of(self.ledger, analyst)
 
     def table(self, name: str) -> Frame:
         """A table, to be asked in Python: where, group_by, count."""
-        return frame(self._schema, name, curator=self)
+        return frame(self.schema, name, curator=self)
 
-    def sql(self, text: str, *, spend: Spend, level: float = 0.95) -> Release:
+    def sql(self, text: str, *, spend: Spend, level: float = 0.95, analyst: str | None = None) -> Release:
         """Ask in SQL."""
-        return self.ask(text, spend=spend, level=level)
+        return self.ask(text, spend=spend, level=level, analyst=analyst)
 
     @overload
-    def ask(self, question: list[Any], *, spend: Spend, level: float = 0.95) -> list[Release]: ...
+    def ask(
+        self, question: list[Any], *, spend: Spend, level: float = 0.95, analyst: str | None = None
+    ) -> list[Release]: ...
     @overload
-    def ask(self, question: One, *, spend: Spend, level: float = 0.95) -> Release: ...
-    def ask(self, question: Any, *, spend: Spend, level: float = 0.95) -> Any:
+    def ask(self, question: One, *, spend: Spend, level: float = 0.95, analyst: str | None = None) -> Release: ...
+    def ask(self, question: Any, *, spend: Spend, level: float = 0.95, analyst: str | None = None) -> Any:
         """Answer a question, or several that are planned together, for what is to be spent."""
         level_of(level)
         if isinstance(question, Above):
             raise InputError(BEGIN)
-        promise = self._promise(spend)
-        offer = self._offer(question, promise, level)
-        caveats = offer.caveats  # before anything is charged: they follow from declarations alone
-        drawn = self._drawn(offer, promise)
-        pairs = zip(offer.answers(drawn), caveats, strict=True)
-        releases = [self._release(offer, columns, level, sentences) for columns, sentences in pairs]
-        answers = recorded(self.ledger, self._key(offer, promise), releases)
-        return answers if _several(question) else answers[0]
+        promise, schema = self._promise(spend), self.schema
+        _, answers = self._answered(question_of(question, schema), schema, promise, level, analyst)
+        return answers if isinstance(question, list) else answers[0]
 
     def explain(
         self,
@@ -110,6 +113,7 @@ class Curator:
         rows: int | None = None,
         delta: Number | None = None,
         level: float = 0.95,
+        analyst: str | None = None,
     ) -> Explanation:
         """The cost and the error to expect; with `error`, the epsilon for it. Reads nothing and spends nothing.
 
@@ -118,61 +122,80 @@ class Curator:
         if (spend is None) == (error is None):
             raise InputError("Say either what to spend or which error you can live with: spend=0.1 or error=50.")
         level_of(level)
-        sizes = SIZES if rows is None else (rows,)
+        explained = self._explainer(question, level, SIZES if rows is None else (rows,), analyst)
         if spend is not None:
-            return self._explained(question, self._promise(spend), level, sizes)
+            return explained(self._promise(spend))
         assert error is not None
         share = None if delta is None else fraction(delta, "delta")
         plannable(Approx(1, share or 0))
+        return explained(cheapest(lambda promise: explained(promise).error, error, share))
 
-        def width(promise: Promise) -> float:
-            return self._explained(question, promise, level, sizes).error
-
-        return self._explained(question, cheapest(width, error, share), level, sizes)
-
-    def stream(self, above: Above, *, spend: Spend) -> Watch:
+    def stream(self, above: Above, *, spend: Spend, analyst: str | None = None) -> Watch:
         """Begin a stream of questions against a threshold, or go on with it: all of it is charged, once."""
         promise = self._promise(spend)
-        offer = watching(above).offer(self._schema, promise, self.policy.neighbours, 0.95)
-        key = self._key(offer, promise)
+        offer = watching(above).offer(self.schema, promise, self.policy.neighbours, 0.95)
         self._check_process()
-        with self._lock:
-            if key not in self._kept:
-                line = begun(self.ledger, offer, key, self._secret, analyst=self.analyst)
-                self._kept[key] = Watch(offer, line, self._exactly, self._draw)
-            return self._kept[key]  # type: ignore[no-any-return]
+        line = begun(self.ledger, offer, self._key(offer, promise, analyst), self._secret, analyst=analyst)
+        return Watch(offer, line, self._exactly)
 
-    def bounds(self, column: str, *, spend: Spend) -> tuple[Value, Value]:
+    # Purchases: each is paid once and serves all who ask from then on
+
+    def bounds(
+        self, column: str, *, spend: Spend, analyst: str | None = None, again: bool = False
+    ) -> tuple[Value, Value]:
         """Buy the bounds of a column whose policy says bounds = "private"; later questions use them."""
-        table, wanted = offered(self._schema, column, "bounds")
-        answer = self.ask(Bounds(table, wanted), spend=spend)
-        cells = [(row["low"], row["high"]) for row in answer.rows()]
-        self._schema, found = with_bounds(self._schema, table, wanted, cells)
-        return found
+        low, high = self.buy("bounds", column, spend=spend, analyst=analyst, again=again).values
+        return low, high
 
-    def keys(self, column: str, *, spend: Spend) -> list[Any]:
+    def keys(self, column: str, *, spend: Spend, analyst: str | None = None, again: bool = False) -> list[Value]:
         """Buy the keys of a column whose policy says keys = "private"; needs a delta. Later questions use them."""
-        table, wanted = offered(self._schema, column, "keys")
-        found: list[Any] = self.ask(keys_query(table, wanted), spend=spend).columns[0].values.to_pylist()
-        self._schema = with_keys(self._schema, table, wanted, found)
-        return found
+        return list(self.buy("keys", column, spend=spend, analyst=analyst, again=again).values)
 
     def rows(
-        self, table: str | None = None, *, spend: Spend, most: int = MOST_ROWS, for_spend: Spend | None = None
+        self,
+        table: str | None = None,
+        *,
+        spend: Spend,
+        most: int | None = None,
+        for_spend: Spend | None = None,
+        analyst: str | None = None,
+        again: bool = False,
     ) -> int:
         """Buy the limit on rows of a table whose policy says rows = "private"; later questions use it.
 
-        It is at most `most`, and chosen for questions that spend `for_spend`: nine times its own price, unless told.
+        It is at most `most` (8192 by default), and chosen for questions that spend `for_spend` (by default nine times
+        its own price).
         """
-        sold, later = for_sale(self._schema, table), None if for_spend is None else self._promise(for_spend)
-        found = int(self.ask(Rows(sold, most, later), spend=spend).columns[0].values[0].as_py())
-        self._schema = with_rows(self._schema, sold, found)
-        return found
+        terms = Terms(most, None if for_spend is None else self._promise(for_spend))
+        [limit] = self.buy("rows", table, spend=spend, analyst=analyst, again=again, terms=terms).values
+        assert isinstance(limit, int)
+        return limit
+
+    def buy(
+        self,
+        what: What,
+        name: str | None,
+        *,
+        spend: Spend,
+        analyst: str | None = None,
+        again: bool = False,
+        terms: Terms | None = None,
+    ) -> Purchase:
+        """Buy bounds, keys or rows; the same purchase is free, another one needs `again` and replaces the first."""
+        price, asked = self._promise(spend), terms or Terms()
+        place = for_sale(self._shop.declared, what, name)
+        self._check_process()
+        with self._buying(repr(place)):
+            old = self._shop.purchases(self.ledger).get(place)
+            if old is not None and not again:
+                return settled(old, price, asked.text)
+            schema = self._shop.schema(self.ledger, without=place)
+            key, [answer] = self._answered(purchase_question(schema, place, asked), schema, price, 0.95, analyst)
+            new = Purchase(place, found(schema, place, answer), price, analyst, asked.text)
+            self.ledger.record_purchase(key, new.body)
+            return new
 
     # What the methods above share
-
-    def _allows(self, cost: Guarantee) -> bool:
-        return self.ledger.allows(cost, analyst=self.analyst)
 
     def _promise(self, spend: Spend) -> Promise:
         """What to spend as a promise that a plan can be made for; a bare number is a pure epsilon."""
@@ -181,53 +204,36 @@ class Curator:
         plannable(made)
         return made
 
-    def _offer(self, question: Any, spend: Promise, level: float) -> Offer:
-        return self._question(question).offer(self._schema, spend, self.policy.neighbours, level)
-
-    def _question(self, question: Any) -> Question:
-        """A question of any sort as a value."""
-        if _several(question):
-            return Queries(tuple(self._query(one) for one in question))
-        if isinstance(question, str | Query | Asked):
-            return Queries((self._query(question),))
-        if hasattr(question, "offer"):
-            return question  # type: ignore[no-any-return]
-        raise InputError("Ask in SQL, with a table's methods, or with a question such as Histogram('age').")
-
-    def _query(self, question: Any) -> Query:
-        if isinstance(question, str):
-            return parse(question, self._schema)
-        if isinstance(question, Asked):
-            return question.query
-        if isinstance(question, Query):
-            return question
-        raise InputError(
-            "Questions that are asked together, or of a stream, must be SQL or made with a table's methods."
-        )
-
-    def _drawn(self, offer: Offer, spend: Promise) -> Any:
-        """What was drawn for the same question and spend before, or else: charge, then draw."""
-        key = self._key(offer, spend)
+    def _answered(
+        self, question: Question, schema: Schema, spend: Promise, level: float, analyst: str | None
+    ) -> tuple[str, list[Release]]:
+        """The key of a question and its answers: those that were drawn before, or else charge, then draw."""
+        offer = question.offer(schema, spend, self.policy.neighbours, level)
+        caveats = offer.caveats  # before anything is charged: they follow from declarations alone
+        key = self._key(offer, spend, analyst)
         self._check_process()
-        with self._lock:
-            if key not in self._kept:
-                self._kept[key] = paid(self.ledger, offer, key, self._draw, analyst=self.analyst)
-            return self._kept[key]
+        drawn = self._answers.drawn(self.ledger, offer, key, lambda: self._draw(offer, schema), analyst=analyst)
+        pairs = zip(offer.answers(drawn), caveats, strict=True)
+        releases = [self._release(offer, columns, level, sentences) for columns, sentences in pairs]
+        return key, recorded(self.ledger, key, releases)
 
-    def _key(self, offer: Offer, spend: Promise) -> str:
-        return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
+    def _key(self, offer: Offer, spend: Promise, analyst: str | None = None) -> str:
+        return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), analyst)
 
     def _check_process(self) -> None:
-        """Refuse a copy of this curator that a fork made, before anything is charged; its lock may be held for ever."""
+        """Refuse a copy of this curator that a fork made, before anything is charged; a lock may be held for ever."""
         if here() != self._process:
             raise PrivacyError(_FORKED)
 
-    def _exactly(self, offer: Watching, question: Any) -> Exactly:
+    def _exactly(self, offer: Watching, question: Any) -> tuple[Exactly, Callable[[], int]]:
+        """A question of a stream, and how to compute it: both rest on the same declarations."""
         self._check_process()
-        return offer.exactly(self._query(question), self._schema)
+        schema = self.schema
+        exactly = offer.exactly(query_of(question, schema), schema)
+        return exactly, lambda: self._draw(exactly, schema)
 
-    def _draw(self, offer: Any) -> Any:
-        return offer.draw(self._source, self._schema, self._secret)
+    def _draw(self, offer: Any, schema: Schema) -> Any:
+        return offer.draw(self._source, schema, self._secret)
 
     def _release(self, offer: Offer, columns: Any, level: float, caveats: tuple[str, ...]) -> Release:
         """The release before it is recorded, which settles what is spent and left."""
@@ -241,14 +247,27 @@ class Curator:
         budget = self.policy.budget
         return Release(columns, level, offer.guarantee, offer.unit, budget, budget, record, caveats)
 
-    def _explained(self, question: Any, spend: Promise, level: float, sizes: tuple[int, ...]) -> Explanation:
-        offer = self._offer(question, spend, level)
-        answers = tuple(offer.expected(sizes))
+    def _explainer(
+        self, question: Any, level: float, sizes: tuple[int, ...], analyst: str | None
+    ) -> Callable[[Promise], Explanation]:
+        schema = self.schema
+        asked = question_of(question, schema)
 
-        def again(promise: Promise) -> Explanation:
-            return self._explained(question, promise, level, sizes)
+        def explained(spend: Promise) -> Explanation:
+            offer = asked.offer(schema, spend, self.policy.neighbours, level)
+            allowed = self.ledger.allows(offer.guarantee, analyst=analyst)
+            return Explanation(offer, spend, level, tuple(offer.expected(sizes)), offer.why, allowed, explained)
 
-        return Explanation(offer, spend, level, answers, offer.why, self._allows(offer.guarantee), again)
+        return explained
+
+    # For people: tables and budget, no data
+
+    def __repr__(self) -> str:
+        tables = aligned(_HEAD, _overview(self.schema))
+        return f"{tables}\n{self.budget!r}"
+
+    def _repr_html_(self) -> str:
+        return as_html("", _HEAD, _overview(self.schema)) + self.budget._repr_html_()
 
 
 def new_secret() -> bytes:
@@ -256,5 +275,9 @@ def new_secret() -> bytes:
     return SYSTEM.bits(128).to_bytes(16, "big")
 
 
-def _several(question: Any) -> bool:
-    return isinstance(question, list)
+def _overview(schema: Schema) -> list[list[str]]:
+    return [[name, _protects(table), ", ".join(c.name for c in table.columns)] for name, table in schema.items()]
+
+
+def _protects(table: Table) -> str:
+    return "nobody (public)" if table.public else table.unit or "each row"

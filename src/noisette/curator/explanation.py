@@ -5,14 +5,15 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from noisette import text
 from noisette.answers.figures import percent, promise
+from noisette.answers.record import laid_out, stated
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
 from noisette.questions.contract import Offer
+from noisette.text import as_html
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +80,21 @@ class Explanation:
         """What each answer leaves out before any noise, in the sentences that will stand below it."""
         return tuple(self.offer.caveats)
 
+    def to_json(self) -> str:
+        """All of it as JSON, with exact numbers as texts; what cannot be known before is null."""
+        return laid_out(
+            {
+                "spend": stated(self.spend),
+                "guarantee": stated(self.offer.guarantee),
+                "allowed": self.allowed,
+                "level": self.level,
+                "unit": self.offer.unit,
+                "why": self.why,
+                "caveats": self.caveats,
+                "questions": [[_record(column) for column in columns] for columns in self.answers],
+            }
+        )
+
     def __repr__(self) -> str:
         names = max((len(column.name) for column in self.columns), default=0)
         common, several = _common(self.columns), len(self.answers) > 1
@@ -99,7 +115,20 @@ class Explanation:
             for c in self.columns
         ]
         said = dict.fromkeys(sentence for caveats in self.caveats for sentence in caveats)
-        return text.as_html(self._headline(), head, rows, [*said, self.why])
+        return as_html(self._headline(), head, rows, [*said, self.why])
+
+
+def _record(column: Expected) -> dict[str, Any]:
+    return {
+        "column": column.name,
+        "half_width": column.half_width,
+        "half_width_by_rows": {str(rows): width for rows, width in column.by_size.items()},
+        "ranks": column.ranks,
+        "mechanism": column.mechanism,
+        "sensitivity": column.sensitivity,
+        "assumes": column.assumes,
+        "warning": column.warning,
+    }
 
 
 def _all_wrapped(notes: Sequence[str]) -> list[str]:
@@ -107,7 +136,7 @@ def _all_wrapped(notes: Sequence[str]) -> list[str]:
 
 
 def _common(columns: tuple[Expected, ...]) -> list[str]:
-    """What all columns take for granted, if there are several: it is said once."""
+    """What all columns take for granted, if there are several: it is printed once."""
     first, *others = [column.assumes.split("; ") for column in columns] or [[]]
     return [note for note in first if note and others and all(note in other for other in others)]
 
@@ -139,7 +168,7 @@ def width(column: Expected) -> str:
     if column.ranks is not None:
         return f"± {_short(column.ranks)} ranks"
     if not column.by_size:
-        return "cannot be told before"
+        return "cannot be known before"
     sizes = sorted(column.by_size.items())
     known = [f"± {_short(error)} at {rows:,}" for rows, error in sizes]
     known[0] += " rows"

@@ -1,22 +1,24 @@
 """Open data: from a file or a frame to a curator."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow
+
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
-from noisette.curator.frames import arrow
+from noisette.curator.purchases import Purchase
 from noisette.engines.contract import Source
 from noisette.engines.files import is_database
 from noisette.engines.opening import open_source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.ledger import Book, Ledger, elsewhere, open_ledger
-from noisette.policy.checks import closest, inside, wrong
 from noisette.policy.csv import check_csv, is_csv
+from noisette.policy.errors import closest, inside, policy_error
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules
 from noisette.policy.tables import declared_only, described, type_of
@@ -39,7 +41,6 @@ def open(
     rows_per_group: int | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ledger: str | Path | None = None,
-    analyst: str | None = None,
     start_over: str | None = None,
 ) -> Curator:
     """Open data for questions that protect each unit.
@@ -48,8 +49,8 @@ def open(
     frame is called `data`, a file by its name. `unit` names the column that says whose row it is, in every table that
     has it; without one each row is a unit. `rows`, `groups` and `rows_per_group` limit how much of one unit is used.
     All of that and more may stand in a `policy` instead; what a policy says of a table comes first. `ledger` is where
-    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. `analyst` is who asks.
-    Where these data were charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
+    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. Where these data were
+    charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
 
     >>> import noisette as nz, pyarrow
     >>> people = pyarrow.table({"age": [34, 51, 68], "ward": ["north", "south", "north"]})
@@ -60,9 +61,8 @@ def open(
     """
     found = described_data(source, budget=budget, unit=unit, limits=(rows, groups, rows_per_group), policy=policy)
     if ledger is None:
-        return found.curator(None, analyst=analyst)
-    kept = found.ledger(ledger, budget=found.policy.budget, start_over=start_over)
-    return found.curator(kept, analyst=analyst)
+        return found.curator(None)
+    return found.curator(found.ledger(ledger, budget=found.policy.budget, start_over=start_over))
 
 
 class Described(NamedTuple):
@@ -102,9 +102,19 @@ class Described(NamedTuple):
             return dict.fromkeys(stored)
         return {c: found for c, kept in stored.items() if (found := type_of(kept)) is not None}
 
-    def curator(self, ledger: Ledger | None, *, analyst: str | None = None, secret: bytes | None = None) -> Curator:
-        """A curator of these data that charges a ledger."""
-        return Curator(self.engine, self.policy, self.schema, ledger, analyst, secret, state(self.tables))
+    def curator(
+        self, ledger: Ledger | None, *, secret: bytes | None = None, purchases: Iterable[Purchase] = ()
+    ) -> Curator:
+        """A curator of these data that charges a ledger; `purchases` are those that it does not hold."""
+        return Curator(
+            self.engine,
+            self.policy,
+            self.schema,
+            ledger,
+            secret=secret,
+            state=state(self.tables),
+            purchases=purchases,
+        )
 
 
 def described_data(
@@ -155,7 +165,7 @@ def _named(source: Any) -> Any:
 
 def _checked(source: Any, name: str) -> Any:
     _check_path(source)
-    return arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
+    return _arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
 
 
 def _check_path(source: Any) -> None:
@@ -178,11 +188,35 @@ def table_name(path: Path) -> str:
     return name or parent or "data"
 
 
+# Frames
+
+
+def _arrow(frame: Any, name: str) -> pyarrow.Table:
+    """A frame of any library as an Arrow table whose columns have different names."""
+    table = _read_frame(frame)
+    if table is None:
+        raise InputError(f"The frame of table {name} cannot be read: give each of its columns one type.")
+    if len({column.lower() for column in table.column_names}) < table.num_columns:
+        raise InputError("Give each column a name of its own: upper and lower case do not tell names apart.")
+    for i, column in enumerate(table.schema):
+        if pyarrow.types.is_float16(column.type):
+            table = table.set_column(i, column.name, table.column(i).cast(pyarrow.float32()))
+    return table
+
+
+def _read_frame(frame: Any) -> pyarrow.Table | None:
+    """None where it fails: what a library says about that may quote cells."""
+    try:
+        return pyarrow.table(frame)
+    except Exception:
+        return None
+
+
 # Rules of each table
 
 
 def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: Source) -> TableRules:
-    """What the policy says, and else what was said for all tables."""
+    """What the policy says, or else what the call says for all tables."""
     rules = given or TableRules()
     if unit is None or rules.public or rules.unit not in (None, unit):
         return rules
@@ -196,13 +230,13 @@ def _known(policy: Policy, engine: Source, *, database: bool) -> None:
     also = " (a view must be stored as a table first)" if database else ""
     for name in policy.tables:
         if name not in engine.tables:
-            raise wrong(
+            raise policy_error(
                 inside("tables", name), f"names a table that is not there{also}: {closest(name, engine.tables)}"
             )
 
 
 def _stored(name: str, rules: TableRules, tables: Any, engine: Source) -> dict[str, str]:
-    """The stored columns but for an index of pandas; of a CSV file those whose type is declared."""
+    """The stored columns without an index of pandas; of a CSV file those whose type is declared."""
     stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
     if not _holds_text(name, tables):
         return stored

@@ -5,7 +5,7 @@ visits.policy.toml        what the owner declares, to be edited by hand
 .noisette/project.json    where the data and the policy are, seen from the folder that holds `.noisette`
 .noisette/ledger.sqlite   what was spent, and the answers that were given
 .noisette/secret          keys the choice of rows where a unit has more than may count; only its owner can read it
-.noisette/bought          bounds, keys and limits that were bought, with their price: used where it says "private"
+.noisette/bought          purchases that earlier versions made; later ones are entries of the ledger
 """
 
 import json
@@ -15,18 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from noisette.answers.figures import promise
-from noisette.curator.bought import Bought, What, keep, kept, now, with_bought
-from noisette.curator.buying import offered
-from noisette.curator.buying_rows import for_sale
 from noisette.curator.curator import Curator
-from noisette.curator.making import Wanted, files, make, source_of
+from noisette.curator.new_project import Wanted, files, make, source_of
 from noisette.curator.opening import Described, described_data
+from noisette.curator.purchases import from_files
 from noisette.errors import InputError, PrivacyError
 from noisette.ledger import Book, accept, elsewhere, open_ledger, rebind
 from noisette.policy.policy import Policy, read_policy
 from noisette.privacy import Promise, Spend
-from noisette.query.kind import Value, in_order
 
 __all__ = ["FOLDER", "Project"]
 
@@ -115,17 +111,9 @@ class Project:
         """Where the ledger is."""
         return self.folder / FOLDER / "ledger.sqlite"
 
-    @property
-    def bought(self) -> list[Bought]:
-        """The bounds, keys and limits that were bought."""
-        return kept(self.folder / FOLDER / "bought")
-
     def described(self) -> Described:
-        """The data as the policy and what was bought describe them; no row is read."""
-        return self._described(self.bought)
-
-    def _described(self, bought: Sequence[Bought]) -> Described:
-        return described_data(source_of(self.data), policy=with_bought(self.policy, bought))
+        """The data as the policy describes them; no row is read."""
+        return described_data(source_of(self.data), policy=self.policy)
 
     def ledger(self, *, about: Described | None = None) -> Book:
         """The ledger, verified; never a new one. With data that it is `about`, other data is refused."""
@@ -137,14 +125,12 @@ class Project:
             return open_ledger(self.ledger_file, elsewhere=elsewhere(self.ledger_file))
         return about.ledger(self.ledger_file)
 
-    def curator(self, *, asking: bool = True, analyst: str | None = None) -> Curator:
-        """A curator with the project's ledger and secret, for an analyst.
+    def curator(self, *, asking: bool = True) -> Curator:
+        """A curator with the project's ledger and secret.
 
         The first one that is `asking` settles which data the ledger is about; before, units may be edited as well.
         """
-        return self._curator(self.described(), asking, analyst)
-
-    def _curator(self, found: Described, asking: bool, analyst: str | None) -> Curator:
+        found, former = self.described(), from_files(self.folder / FOLDER / "bought")
         book = self.ledger(about=found if asking else None)
         if book.budget != found.policy.budget:
             book.close()
@@ -152,54 +138,7 @@ class Project:
                 "The policy names another budget than the ledger: take that back, or let the owner record it with "
                 "`noisette ledger budget --why '…'`."
             )
-        return found.curator(book, analyst=analyst, secret=self._secret())
-
-    def buy(
-        self,
-        what: What,
-        name: str | None,
-        *,
-        spend: Promise,
-        analyst: str | None = None,
-        again: bool = False,
-        **terms: Any,
-    ) -> tuple[Bought, Promise]:
-        """Buy the bounds or keys of a column, or the limit on a table's rows, for all who ask from now on.
-
-        Return it and what is left. The same purchase is free. What was bought for another price, or on other terms, is
-        kept, unless it is to be bought `again`. Terms are those of `Curator.rows`.
-        """
-        every, sold = self.bought, self._sold(what, name)
-        said = ", ".join(f"{term} = {value!r}" for term, value in sorted(terms.items()) if value is not None)
-        old = next((b for b in every if b.place == (*sold, what)), None)
-        if old is not None and not again:
-            return _settled(old, spend, said), self._left()
-        curator = self._curator(self._described([b for b in every if b is not old]), True, analyst)
-        try:
-            new = Bought(*sold, what, _values(curator, what, sold, spend, terms), spend, analyst, now(), said)
-            keep(self.folder / FOLDER / "bought", new)
-            return new, curator.ledger.left
-        finally:
-            assert isinstance(curator.ledger, Book)
-            curator.ledger.close()
-
-    def _sold(self, what: What, name: str | None) -> tuple[str, str | None]:
-        """The table, and the column if there is one, of what is to be bought."""
-        schema = self._described([]).schema
-        if what == "rows":
-            return for_sale(schema, name).name, None
-        table, column = offered(schema, name or "", what)
-        if what == "keys" and column.kind.type == "real":
-            raise InputError(
-                f"{column.name} holds real numbers, which make no keys: declare it as integer, or its bounds."
-            )
-        return table.name, column.name
-
-    def _left(self) -> Promise:
-        book = self.ledger()
-        left = book.left
-        book.close()
-        return left
+        return found.curator(book, secret=self._secret(), purchases=former)
 
     def _secret(self) -> bytes:
         try:
@@ -242,24 +181,6 @@ class Project:
         settled = book.budget
         book.close()
         wanted.check(self.policy_file, self.policy, settled)
-
-
-def _values(
-    curator: Curator, what: What, sold: tuple[str, str | None], spend: Promise, terms: Mapping[str, Any]
-) -> tuple[Value, ...]:
-    if what == "rows":
-        return (curator.rows(sold[0], spend=spend, **{term: v for term, v in terms.items() if v is not None}),)
-    return in_order((curator.bounds if what == "bounds" else curator.keys)(".".join(map(str, sold)), spend=spend))
-
-
-def _settled(old: Bought, spend: Promise, terms: str) -> Bought:
-    if (old.spend, old.terms) != (spend, terms):
-        said = f"{promise(old.spend)}{old.terms and f' ({old.terms})'}"
-        raise InputError(
-            f"The {old.what} of {old.column or old.table} were bought already, for {said}: use them, or buy others "
-            "with --again."
-        )
-    return old
 
 
 def _home(folder: str | Path) -> Path:

@@ -1,15 +1,15 @@
 """Streams of questions against a threshold, as analysts have them: paid once, asked many times, resumed after a crash.
 
     begin:  charge all of it  ->  draw the threshold's noise  ->  keep it
-    ask:    check the question  ->  compute  ->  compare  ->  keep where the stream is  ->  tell
+    ask:    check the question  ->  compute  ->  compare  ->  keep where the stream is  ->  release
 
-Each state of the stream is kept by the ledger under its number before anything is told, and no number twice: there is
+The ledger keeps each state of the stream under its number before anything is released, and no number twice: there is
 one line of answers, whoever asks (see `mechanisms.stream`). Who was overtaken compares again from the newer state;
-nobody has seen the first comparison. A crash loses at most the answer that was about to be told. States hold the noise
-of the threshold, which nobody may know, so they are kept under a key that is made of the curator's secret.
+nobody has seen the first comparison. A crash loses at most the answer that was about to be released. States hold the
+noise of the threshold, which nobody may know, so they are sealed with a key that is made of the curator's secret.
 
 A question that fails ends its stream: that is a state, too, and the last one. Whether a question fails is no answer
-that the stream's charge covers, so it is told once, and each later question of the stream, whoever asks it, fails
+that the stream's charge covers, so it is released once, and each later question of the stream, whoever asks it, fails
 without being computed. To go on is to begin, and pay for, a stream with another name.
 """
 
@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any, NoReturn, Protocol
 
-from noisette.curator.keeping import attempted, key_of
+from noisette.curator.answer_cache import attempted, key_of
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.exact.number import Number, level_of
 from noisette.ledger import Ledger
@@ -49,7 +49,7 @@ class Line(Protocol):
 
 
 class Watch:
-    """Takes questions one at a time and ends after so many that are above; `curator.stream` makes one.
+    """Takes questions one at a time and ends after a given number that are above; `curator.stream` makes one.
 
     >>> from noisette.curator.demo import hospital
     >>> from noisette.questions.above import Above
@@ -61,9 +61,9 @@ class Watch:
     """
 
     def __init__(
-        self, offer: Watching, line: Line, read: Callable[[Watching, Any], Exactly], draw: Callable[[Any], Any]
+        self, offer: Watching, line: Line, read: Callable[[Watching, Any], tuple[Exactly, Callable[[], int]]]
     ) -> None:
-        self._offer, self._line, self._read, self._draw = offer, line, read, draw
+        self._offer, self._line, self._read = offer, line, read
 
     @property
     def left(self) -> int:
@@ -71,15 +71,15 @@ class Watch:
         return self._line.left
 
     def ask(self, question: Any, *, threshold: Number | None = None, level: float = 0.95) -> Alert | None:
-        """Tell about how much a COUNT or SUM is, if it is above the stream's threshold or one of its own: else None.
+        """Release about how much a COUNT or SUM is, if it is above the stream's threshold or one of its own: else None.
 
         To ask the same again is to ask one more question: it is compared anew.
         """
         level_of(level)
         above = self._offer.above
         t = above.steps(above.threshold if threshold is None else threshold)
-        exactly = self._read(self._offer, question)
-        gap, number = self._line.ask(lambda: self._draw(exactly), t)
+        exactly, compute = self._read(self._offer, question)
+        gap, number = self._line.ask(compute, t)
         if gap is None:
             return None
         return replace(self._offer.alert(gap, number, t, exactly.rounded, level), caveats=exactly.caveats)
@@ -128,21 +128,21 @@ class _Kept:
         while True:
             last = self._last
             self._check_open(last)
-            told, after = self._compared(last, query, threshold)
+            released, after = self._compared(last, query, threshold)
             if self._advanced(after):
                 break
             self._last = self._newer(last)
         self._check_failed(after)
-        return told, after.asked
+        return released, after.asked
 
     def _compared(self, last: State, query: int | None, threshold: int) -> tuple[Any, State]:
-        """What is told of a question and the state after it; of one that failed nothing, and that is the end."""
+        """What is released of a question and the state after it; a failed one releases nothing and is the last."""
         states: list[State] = []
         if query is not None:
             stream = self._mechanism.resume(last, keep=states.append)
-            told = attempted(lambda: (stream.ask(query, threshold),))
-            if told is not None:
-                return told[0], states[-1]
+            released = attempted(lambda: (stream.ask(query, threshold),))
+            if released is not None:
+                return released[0], states[-1]
         return None, replace(last, asked=last.asked + 1, given=self._mechanism.positives + 1)
 
     def _check_open(self, state: State) -> None:
@@ -179,14 +179,14 @@ class _Kept:
 
 
 def _well(use: Callable[[], Any]) -> Any:
-    """Use the ledger; where it fails in a way that it has no sentence for, nothing is told."""
+    """Use the ledger; where it fails in a way that it has no sentence for, nothing is released."""
     try:
         return use()
     except NoisetteError:
         raise
     except Exception:
         pass
-    raise PrivacyError("The ledger could not keep this, so nothing is told: ask again when it is well.")
+    raise PrivacyError("The ledger could not keep this, so nothing is released: ask again when it works.")
 
 
 class _Seal:

@@ -1,9 +1,9 @@
 """The durable ledger: what is decided, in which order, whatever the database.
 
-    charge -> draw -> keep -> hand out
+    charge -> draw -> keep -> release
 
 `charge` returns once the entry is on disk, so nothing is drawn that was not paid for. `keep` returns once the answer is
-on disk, so nothing was handed out before. A crash in between leaves a charge without an answer: to draw again under the
+on disk, so nothing was released before. A crash in between leaves a charge without an answer: to draw again under the
 same key is then safe, since nobody has seen the first draw.
 """
 
@@ -14,14 +14,27 @@ from typing import Any
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
 from noisette.laws.law import smallest
-from noisette.ledger.advice import GAP, UNCHARGED
+from noisette.ledger.accounts import Standing, act_body, share_records
 from noisette.ledger.chain import Head, parsed
-from noisette.ledger.entry import Entry, answer_body, charge_body, checked, covers, entry_of, name, new_key, said, same
+from noisette.ledger.entry import (
+    Entry,
+    answer_body,
+    bought_last,
+    charge_body,
+    checked,
+    covers,
+    entry_of,
+    name,
+    new_key,
+    purchase_body,
+    same,
+    to_record,
+)
 from noisette.ledger.ledger import Ledger
 from noisette.ledger.receipt import Receipt, confirmed, recorded
-from noisette.ledger.standing import Standing, act_body, said_shares
+from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.ledger.store import Store
-from noisette.ledger.writing import append, locked, now, standing_of, verified
+from noisette.ledger.transactions import append, locked, now, standing_of, verified
 from noisette.privacy import Promise
 
 __all__ = ["Book"]
@@ -38,6 +51,8 @@ class Book(Ledger):
         self._store, self._clock, self._step = store, clock, step
         self._read: list[Entry] = []
         self._upto = 0
+        self._bought: list[Mapping[str, Any]] = []
+        self._bought_upto = 0
 
     # What was written
 
@@ -55,6 +70,19 @@ class Book(Ledger):
         """All that was written: the opening, charges, digests of answers and records, and what the owner did."""
         with self._store.transaction(write=False):
             return [parsed(row) for row in self._store.rows()]
+
+    @property
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order, those of other processes too; what was read once is not read again."""
+        with self._store.transaction(write=False):
+            return tuple(self._purchases())
+
+    def _purchases(self) -> list[Mapping[str, Any]]:
+        for row in self._store.rows(self._bought_upto):
+            if '"kind":"purchase"' in row.body and (body := parsed(row))["kind"] == "purchase":
+                self._bought.append(body)
+            self._bought_upto = row.number
+        return self._bought
 
     # Charges and answers
 
@@ -83,7 +111,7 @@ class Book(Ledger):
             return self._store.answer(key)
 
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Write an answer to disk and return what is kept: the first one, which alone may be handed out."""
+        """Write an answer to disk and return what is kept: the first one, which alone may be released."""
         kept = self._unless_kept(key, key, answer)
         return answer if kept is None else kept
 
@@ -104,8 +132,17 @@ class Book(Ledger):
             state = self._store.answer(_place(key, number))
         return None if state is None else (number, state)
 
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Write what was bought with the charge of a key to disk."""
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store)
+            if self._store.found(key) is None:
+                raise PrivacyError(UNCHARGED)
+            if not bought_last(purchase, self._purchases()):
+                append(self._store, head, standing, purchase_body(key, purchase), self._clock())
+
     def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
-        """Write that records with these digests are handed out for the charge with a key; return where they stand."""
+        """Write that records with these digests are released for the charge with a key; return where they stand."""
         return recorded(self._store, key, digests, self._clock)
 
     def _unless_kept(self, charged: str, key: str, body: bytes) -> bytes | None:
@@ -127,11 +164,11 @@ class Book(Ledger):
 
     def raise_budget(self, budget: Promise, *, why: str) -> None:
         """Set another budget that holds what was spent; to raise one is a new promise to everyone in the data."""
-        self._act(act_body("budget", why, budget=said(budget)))
+        self._act(act_body("budget", why, budget=to_record(budget)))
 
     def share(self, shares: Mapping[str, Promise], *, why: str) -> None:
         """Give analysts shares, or other ones; from then on only those with a share are answered."""
-        self._act(act_body("share", why, shares=said_shares(shares)))
+        self._act(act_body("share", why, shares=share_records(shares)))
 
     def _act(self, body: dict[str, Any]) -> None:
         with self._store.transaction(write=True):
@@ -172,7 +209,8 @@ class Book(Ledger):
         """Let go of the database; the next call opens it again."""
         self._store.close()
 
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        """Where the ledger stands now, by its running sums."""
         with self._store.transaction(write=False):
             return standing_of(self._store, self._store.head()[1], analyst, everyone=everyone)
 

@@ -1,7 +1,8 @@
 """What an entry is: a JSON text that says what was done, in one form, forever.
 
 format      1: the meaning of what is written never changes; a new meaning is a new number
-kind        open (the first one), charge, answer (to a charge), release (of a record), or act (what the owner did)
+kind        open (the first one), charge, answer (to a charge), release (of a record), purchase (of a declaration), or
+            act (what the owner did)
 number      1, 2, 3, ...
 time        the wall clock, for people: nothing depends on it
 
@@ -10,7 +11,8 @@ mechanisms, parameters and sensitivities, under which relation (neighbours), wha
 from a budget by each rule (`charge`, exact fractions; see noisette.privacy.charges). Where it is known by rho alone it
 has a pair for plain sums (`plain`, `aside`); the opening says which part of delta is for these (`plain`; else none).
 An answer says under which key it is kept, and the SHA-256 of its bytes: who changes, takes away or puts in an answer
-is found like one who edits an entry. A release is written for each record that is handed out (see `receipt`).
+is found like one who edits an entry. A release is written for each record that is released (see `receipt`). A purchase
+says which bounds, keys or limit were bought with a charge, as lines of a policy, at what price and on which terms.
 """
 
 import hashlib
@@ -34,6 +36,7 @@ __all__ = [
     "Entry",
     "amounts",
     "answer_body",
+    "bought_last",
     "canonical",
     "charge_body",
     "checked",
@@ -44,15 +47,17 @@ __all__ = [
     "name",
     "new_key",
     "promise_of",
+    "purchase_body",
     "relation",
-    "said",
     "same",
+    "to_record",
     "written",
 ]
 
 FORMAT = 1
 _LONGEST = 200
 _RULES, _PAIR = ("eps", "rho", "square", "delta", "slack"), ("plain", "aside")
+_PURCHASE = ("table", "column", "what", "policy", "spend", "analyst", "terms")  # the first three: what it is about
 _SAME = ("analyst", "question", "neighbours", "guarantee", "mechanisms")
 _MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last digits
 
@@ -111,7 +116,7 @@ def new_key(key: str | None) -> None:
 
 
 def charge_body(entry: Entry) -> dict[str, Any]:
-    """A charge but for its number and time."""
+    """A charge without its number and time."""
     return {
         "format": FORMAT,
         "kind": "charge",
@@ -126,8 +131,19 @@ def charge_body(entry: Entry) -> dict[str, Any]:
 
 
 def answer_body(key: str, answer: bytes) -> dict[str, Any]:
-    """An answer that is kept, but for its number and time."""
+    """An answer that is kept, without its number and time."""
     return {"format": FORMAT, "kind": "answer", "of": key, "sha256": digest(answer)}
+
+
+def purchase_body(key: str, purchase: Mapping[str, Any]) -> dict[str, Any]:
+    """A purchase without its number and time: table, column, what, policy, spend, analyst and terms."""
+    return {"format": FORMAT, "kind": "purchase", "of": key, **{name: purchase[name] for name in _PURCHASE}}
+
+
+def bought_last(purchase: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether this very purchase is the one that holds for what it is about."""
+    about = [old for old in earlier if all(old[name] == purchase[name] for name in _PURCHASE[:3])]
+    return bool(about) and all(about[-1][name] == purchase[name] for name in _PURCHASE)
 
 
 def digest(answer: bytes) -> str:
@@ -136,14 +152,14 @@ def digest(answer: bytes) -> str:
 
 
 def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether two charges are the same but for their number and time."""
+    """Whether two charges are the same except for their number and time."""
     return all(canonical({"": old[name]}) == canonical({"": new[name]}) for name in _SAME)
 
 
 # Reading
 
 
-def said(budget: Promise) -> dict[str, Any]:
+def to_record(budget: Promise) -> dict[str, Any]:
     """A budget as exact texts, with its relation if it names one."""
     if not isinstance(budget, Pure | Approx | ZCDP):
         raise InputError("A budget must be Pure, Approx or ZCDP: Approx(2, '1e-6').")
@@ -153,7 +169,7 @@ def said(budget: Promise) -> dict[str, Any]:
 def promise_of(said: Mapping[str, Any], neighbours: Neighbours | None = None) -> Promise:
     """A promise from its exact texts.
 
-    >>> promise_of(said(Approx("1/3", "1e-6", neighbours=Neighbours.REPLACE)))
+    >>> promise_of(to_record(Approx("1/3", "1e-6", neighbours=Neighbours.REPLACE)))
     Approx('1/3', '1/1000000', neighbours=REPLACE)
     """
     if "neighbours" in said:
@@ -166,7 +182,7 @@ def promise_of(said: Mapping[str, Any], neighbours: Neighbours | None = None) ->
         case "ZCDP":
             return ZCDP(said["rho"], neighbours=neighbours)
         case _:
-            raise InputError("This guarantee has no plain statement: only its mechanisms tell what it promises.")
+            raise InputError("This guarantee has no plain statement: only its mechanisms say what it promises.")
 
 
 def relation(body: Mapping[str, Any]) -> Neighbours | None:

@@ -6,7 +6,7 @@ data/<name>     the random names of the ledgers that some data were charged to, 
 
 They lie in the user's state folder: NOISETTE_STATE if that is set, else noisette in $XDG_STATE_HOME or ~/.local/state
 (on macOS in ~/Library/Application Support, on Windows in %LOCALAPPDATA%). A name is an HMAC-SHA256 under the secret and
-a line is a hash or a random number, so nothing there tells about data, paths or questions. Nothing is written before
+a line is a hash or a random number, so nothing there reveals data, paths or questions. Nothing is written before
 the first charge. Where the folder cannot be written, all works as before, without this guard.
 """
 
@@ -21,8 +21,8 @@ from pathlib import Path
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
-from noisette.ledger.advice import ACCEPT, START_OVER
 from noisette.ledger.chain import START, Head
+from noisette.ledger.refusal import ACCEPT, START_OVER
 
 __all__ = ["Elsewhere", "KnownError", "elsewhere", "guarded", "state_folder"]
 

@@ -1,16 +1,19 @@
-"""What a ledger is, wherever it is kept: all it tells follows from where it stands and from its entries."""
+"""What a ledger is, wherever it is kept: all it says follows from where it stands and from its entries."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any
 
 from noisette.exact.number import Number
+from noisette.ledger.accounts import ALL, Share, Standing
 from noisette.ledger.entry import Entry, drafted
-from noisette.ledger.standing import ALL, Share, Standing
-from noisette.ledger.tight import tight
-from noisette.privacy import Guarantee, Promise
+from noisette.ledger.receipt import Receipt
+from noisette.privacy import Guarantee, Promise, Pure
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "tight"]
 
 
 class Ledger(ABC):
@@ -19,22 +22,22 @@ class Ledger(ABC):
     @property
     def budget(self) -> Promise:
         """What may be spent in all."""
-        return self._standing().accounts[ALL].budget
+        return self.standing().accounts[ALL].budget
 
     @property
     def spent(self) -> Promise:
         """What is spent."""
-        return self._standing().accounts[ALL].filter.spent
+        return self.standing().accounts[ALL].filter.spent
 
     @property
     def left(self) -> Promise:
         """What is left."""
-        return self._standing().accounts[ALL].filter.left
+        return self.standing().accounts[ALL].filter.left
 
     @property
     def shares(self) -> dict[str, Share]:
         """The share of each analyst who has one: in all, spent, left."""
-        return self._standing(everyone=True).shares
+        return self.standing(everyone=True).shares
 
     @property
     @abstractmethod
@@ -46,8 +49,8 @@ class Ledger(ABC):
         return tight((entry.guarantee for entry in self.entries), delta)
 
     def allows(self, guarantee: Guarantee, *, analyst: str | None = None, times: int = 1) -> bool:
-        """Whether a charge would be accepted now, so many times."""
-        return self._standing(analyst).allows(guarantee, analyst, times)
+        """Whether a charge would be accepted now, `times` times."""
+        return self.standing(analyst).allows(guarantee, analyst, times)
 
     def charge(
         self,
@@ -61,7 +64,7 @@ class Ledger(ABC):
         """Write a charge, or raise BudgetError and write nothing.
 
         The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
-        repeated; with anything else it is an error. Who charges with a key hands out nothing but what was kept under
+        repeated; with anything else it is an error. Who charges with a key releases nothing but what was kept under
         it: only then may the same charge be drawn for again.
         """
         return self._charged(drafted(question, guarantee, parts, analyst, key))
@@ -74,18 +77,35 @@ class Ledger(ABC):
 
     @abstractmethod
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be released."""
 
     @abstractmethod
     def advance(self, key: str, number: int, state: bytes) -> bool:
         """Keep state 0, 1, 2, ... of what was charged and goes on; False if that number is there, whatever it holds.
 
-        Who got False went on from a state that is not the last one, so what was drawn since must not be handed out.
+        Who got False went on from a state that is not the last one, so what was drawn since must not be released.
         """
 
     @abstractmethod
     def latest(self, key: str) -> tuple[int, bytes] | None:
         """The last state of what was charged under a key, with its number; None before the first."""
+
+    # What was bought
+
+    @property
+    @abstractmethod
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order (see `entry.purchase_body`); of two of the same thing the later one holds."""
+
+    @abstractmethod
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Write what was bought with the charge of a key, for all who ask from now on; nothing if it holds already."""
+
+    # What was released
+
+    @abstractmethod
+    def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
+        """Write that records with these digests are released for the charge of a key; return where they stand."""
 
     # What each ledger has to say
 
@@ -94,5 +114,19 @@ class Ledger(ABC):
         """The entry as it is written, with its number, or the one that its key was charged for."""
 
     @abstractmethod
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
         """Where the ledger stands, at least with the account of all, and those of an analyst or of everyone."""
+
+
+def tight(guarantees: Iterable[Guarantee], delta: Number) -> float:
+    """The epsilon of all of them together at a delta, rounded up; equal ones are counted, not added one by one.
+
+    It composes privacy losses tightly, which is right for costs that no answer has influenced. It shows how much a
+    filter has left unused; it is no promise to one who chose costs along the way.
+
+    >>> round(tight([Pure("0.1")] * 100, "1e-6"), 3)
+    4.775
+    """
+    counted = Counter((guarantee, guarantee.losses) for guarantee in guarantees)
+    parts = [guarantee * count for (guarantee, _), count in counted.items()]
+    return reduce(add, parts, Pure(0)).epsilon_at(delta)

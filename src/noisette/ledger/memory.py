@@ -1,17 +1,18 @@
 """A ledger that lives as long as the process."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
+from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import whole
-from noisette.ledger.account import Account
-from noisette.ledger.advice import GAP, UNCHARGED
-from noisette.ledger.entry import Entry, new_key
+from noisette.ledger.accounts import ALL, Account, Standing
+from noisette.ledger.entry import Entry, bought_last, new_key
 from noisette.ledger.ledger import Ledger
-from noisette.ledger.standing import ALL, Standing
+from noisette.ledger.receipt import Receipt
+from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.privacy import Promise
 from noisette.process import here
 
@@ -41,6 +42,7 @@ class Memory(Ledger):
         self._keys: dict[str, Entry] = {}
         self._answers: dict[str, bytes] = {}
         self._states: dict[str, tuple[int, bytes]] = {}
+        self._purchases: list[Mapping[str, Any]] = []
         self._lock, self._process = Lock(), here()
 
     @property
@@ -67,7 +69,7 @@ class Memory(Ledger):
             return self._answers.get(key)
 
     def keep(self, key: str, answer: bytes) -> bytes:
-        """Keep an answer to a charge and return what is kept: the first one, which alone may be handed out."""
+        """Keep an answer to a charge and return what is kept: the first one, which alone may be released."""
         with self._own(key):
             return self._answers.setdefault(key, answer)
 
@@ -86,6 +88,23 @@ class Memory(Ledger):
         with self._own():
             return self._states.get(key)
 
+    @property
+    def purchases(self) -> tuple[Mapping[str, Any], ...]:
+        """The purchases so far, in order."""
+        return tuple(self._purchases)
+
+    def record_purchase(self, key: str, purchase: Mapping[str, Any]) -> None:
+        """Keep what was bought with the charge of a key."""
+        with self._own(key):
+            if not bought_last(purchase, self._purchases):
+                self._purchases.append(dict(purchase))
+
+    def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
+        """What is spent and left with a release; a ledger in memory proves nothing later, so it names no entry."""
+        with self._own(key):
+            filter = self._where.accounts[ALL].filter
+            return Receipt(filter.spent, filter.left, None)
+
     @contextmanager
     def _own(self, key: str | None = None) -> Iterator[None]:
         """Alone, in the process that made this ledger (a fork may have copied a lock that is held), after a charge."""
@@ -96,8 +115,9 @@ class Memory(Ledger):
                 raise PrivacyError(UNCHARGED)
             yield
 
-    def _standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
-        return self._where
+    def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
+        """Where the ledger stands now; a copy, since others may charge meanwhile."""
+        return replace(self._where, accounts=dict(self._where.accounts))
 
 
 def _same(old: Entry, new: Entry) -> Entry:

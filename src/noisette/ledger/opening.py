@@ -6,14 +6,14 @@ from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.random import SYSTEM
-from noisette.ledger.advice import BUDGET, REBIND
+from noisette.ledger.accounts import ALL, Standing, act_body, open_body
 from noisette.ledger.book import Book
 from noisette.ledger.chain import START
-from noisette.ledger.entry import said
+from noisette.ledger.entry import to_record
 from noisette.ledger.heads import Elsewhere, KnownError, elsewhere
-from noisette.ledger.standing import ALL, Standing, act_body, open_body
+from noisette.ledger.refusal import BUDGET, REBIND
 from noisette.ledger.store import Store
-from noisette.ledger.writing import append, check_witness, locked, now, prepared, standing_of, verified
+from noisette.ledger.transactions import append, check_witness, locked, now, prepared, standing_of, verified
 from noisette.privacy import Promise
 
 __all__ = ["accept", "open_ledger", "rebind"]
@@ -111,7 +111,7 @@ def _go_on(
     store: Store, budget: Promise | None, data: Mapping[str, str] | None, formerly: Mapping[str, str] | None
 ) -> None:
     head, standing = locked(store)
-    if budget is not None and said(budget) != said(standing.accounts[ALL].budget):
+    if budget is not None and to_record(budget) != to_record(standing.accounts[ALL].budget):
         raise InputError(f"The ledger has another budget: name that one, or let its owner change it ({BUDGET}).")
     if data is None or dict(data) == standing.data:
         return

@@ -3,7 +3,7 @@
 from typing import Any
 
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.ledger.advice import RESTORE
+from noisette.ledger.refusal import RESTORE
 from noisette.ledger.store import Store
 
 __all__ = ["Postgres"]

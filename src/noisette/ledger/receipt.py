@@ -1,6 +1,6 @@
-"""Receipts: an entry for every record that is handed out, so that the record can be held against the ledger later.
+"""Receipts: an entry for every record that is released, so that the record can be held against the ledger later.
 
-A charge says what was paid for and an answer what was drawn. One draw may be handed out in several forms: at another
+A charge says what was paid for and an answer what was drawn. One draw may be released in several forms: at another
 level, sorted, with some of its columns. So each record that leaves has an entry of its own, of kind `release`:
 
 of          the key of the charge
@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 from noisette.answers.digest import digest_of_record
 from noisette.answers.record import as_json, stated
 from noisette.errors import InputError, PrivacyError
-from noisette.ledger.chain import Head, Row, parsed
+from noisette.ledger.accounts import ALL, replayed
+from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import FORMAT, canonical
-from noisette.ledger.standing import ALL, replayed
 from noisette.ledger.store import Store
-from noisette.ledger.writing import append, locked, now, standing_of, verified
+from noisette.ledger.transactions import append, locked, now, standing_of, verified
 from noisette.privacy import Promise
 
 __all__ = ["Receipt", "confirmed", "recorded"]
@@ -33,19 +33,11 @@ _PLACE = {"dataset", "entry", "hash", "head"}
 
 
 class Receipt(NamedTuple):
-    """Where a record stands in a ledger, and what was spent and left with it."""
+    """What was spent and left with a release, and the place of its record in the ledger; None in memory."""
 
-    dataset: str
-    charge: Row
-    head: Head
     spent: Promise
     left: Promise
-
-    @property
-    def said(self) -> dict[str, Any]:
-        """For the record."""
-        number, hash = self.charge.number, self.charge.hash
-        return {"dataset": self.dataset, "entry": number, "hash": hash, "head": str(self.head)}
+    place: dict[str, Any] | None
 
 
 def _mark(digest: str) -> str:
@@ -75,7 +67,8 @@ def _receipt(store: Store, key: str) -> Receipt:
         raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
     standing = standing_of(store, about)
     filter = standing.accounts[ALL].filter
-    return Receipt(standing.dataset, charge, head, filter.spent, filter.left)
+    place = {"dataset": standing.dataset, "entry": charge.number, "hash": charge.hash, "head": str(head)}
+    return Receipt(filter.spent, filter.left, place)
 
 
 # Reading
@@ -93,7 +86,7 @@ def confirmed(store: Store, record: Mapping[str, Any]) -> int:
         release = store.found(_mark(digest_of_record(record)))
         if release is None or parsed(release)["of"] != charge["key"] or release.number > head.number:
             raise PrivacyError(
-                "The record is not as it was handed out: its numbers, error bars, words or mechanisms were changed."
+                "The record is not as it was released: its numbers, error bars, words or mechanisms were changed."
             )
         _check_spent(store, head, record)
     return int(charge["number"])
@@ -143,7 +136,7 @@ def _check_spent(store: Store, head: Head, record: Mapping[str, Any]) -> None:
 
 
 def _near(here: Mapping[str, Any], there: Any) -> bool:
-    """Whether two statements of one amount are the same but for the last digits of a numerical library."""
+    """Whether two statements of one amount are the same except for the last digits of a numerical library."""
     if not isinstance(there, dict) or there.keys() != here.keys() or there["kind"] != here["kind"]:
         return False
     if not all(isinstance(part, str) for part in there.values()):

@@ -1,4 +1,4 @@
-"""Refusals for people: what is left, what was asked, what to do."""
+"""What people read when a ledger refuses: what is left, what was asked, and what to do."""
 
 from fractions import Fraction
 
@@ -8,7 +8,25 @@ from noisette.privacy.charges import charge_of
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.loss import Normal
 
-__all__ = ["refusal", "unfit"]
+__all__ = [
+    "ACCEPT",
+    "BUDGET",
+    "GAP",
+    "REBIND",
+    "RESTORE",
+    "START_OVER",
+    "UNCHARGED",
+    "refusal",
+    "unfit",
+]
+
+ACCEPT = "`noisette ledger accept`, or noisette.ledger.accept in Python"
+REBIND = "`noisette ledger rebind --why …`, or noisette.ledger.rebind in Python"
+BUDGET = "`noisette ledger budget`, or ledger.raise_budget in Python"
+UNCHARGED = "Nothing was charged under this key: charge first, then draw, then keep."
+GAP = "States are kept one after the other: the one before this is not there."
+START_OVER = "`noisette open … --start-over --why …`, or start_over='why' in Python"
+RESTORE = f"restore a backup and accept it ({ACCEPT})"
 
 _DIGITS = 4
 _STEPS = 2**20
@@ -18,7 +36,7 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
     """One sentence on a cost that a budget does not hold; what is left is rounded down, what is asked up.
 
     >>> refusal(Filter(Pure(1)), Pure("4/3"), "The budget")
-    'The budget has ε = 1 left and this question costs ε = 1.334: spend less on it (explain tells the error), or stop.'
+    'The budget has ε = 1 left and this question costs ε = 1.334: spend less on it (explain shows the error), or stop.'
     """
     own = charge_of(cost).delta
     room = filter.left.delta
@@ -35,7 +53,7 @@ def refusal(filter: Filter, cost: Guarantee, whose: str) -> str:
         return f"{whose} is used up and this question costs {asked}: only what was answered before can be had again."
     keys = f" (and {_down(room, 'δ')} for unknown keys)" if room else ""
     return (
-        f"{whose} has {left} left{keys} and this question costs {asked}: spend less on it (explain tells the error), "
+        f"{whose} has {left} left{keys} and this question costs {asked}: spend less on it (explain shows the error), "
         "or stop."
     )
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.ledger.advice import ACCEPT, RESTORE
 from noisette.ledger.chain import Head
+from noisette.ledger.refusal import ACCEPT, RESTORE
 from noisette.ledger.store import Store
 
 __all__ = ["SQLite"]

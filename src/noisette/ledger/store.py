@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakSet
 
 from noisette.errors import InputError, NoisetteError
-from noisette.ledger.account import Account
+from noisette.ledger.accounts import Account
 from noisette.ledger.chain import START, Head, Row
 from noisette.ledger.heads import Elsewhere
 
@@ -34,7 +34,8 @@ MIGRATIONS: list[list[str]] = [
         "CREATE TABLE ledger_answers (key TEXT PRIMARY KEY, body {blob} NOT NULL)",
     ],
     [],  # from here on every answer has an entry with its digest; those from before get one when this is reached
-    [],  # from here on every record that is handed out has an entry, of a kind that earlier versions do not know
+    [],  # from here on every record that is released has an entry, of a kind that earlier versions do not know
+    [],  # from here on purchases have entries, of a kind that earlier versions do not know
 ]
 """The statements that lead to each version of the tables from the one before; what is here never changes."""
 
@@ -107,7 +108,7 @@ class Store(ABC):
         """Run a statement with ? for values; return its rows."""
 
     def there(self) -> bool:
-        """Whether there is something to open, as far as can be told without opening it."""
+        """Whether there is something to open, as far as can be known without opening it."""
         return True
 
     def sound(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from noisette.engines.csv import first_line
 from noisette.errors import InputError
-from noisette.policy.checks import inside, wrong
+from noisette.policy.errors import inside, policy_error
 from noisette.policy.rules import TableRules
 
 __all__ = ["check_csv", "header", "is_csv"]
@@ -35,10 +35,14 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
         )
     for column, declared in rules.columns.items():
         if declared.type is None:
-            raise wrong(inside(place, column), 'needs a type, since a CSV file does not say it: type = "integer".')
+            raise policy_error(
+                inside(place, column), 'needs a type, since a CSV file does not say it: type = "integer".'
+            )
     whose = rules.unit or (None if rules.public else unit)
     if whose is not None and whose not in rules.columns:
-        raise wrong(inside(place, whose), 'is missing: the unit of a CSV file needs a type, such as type = "text".')
+        raise policy_error(
+            inside(place, whose), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
+        )
 
 
 def _lines(place: str, source: Any) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from noisette.policy.checks import inside
+from noisette.policy.errors import inside
 from noisette.query.schema import Column, Limits, Schema, Table
 
 __all__ = ["Gap", "gaps", "with_gaps"]
@@ -40,7 +40,10 @@ def _of_table(table: Table) -> Iterator[Gap]:
 def _line(column: Column) -> tuple[str, str] | None:
     kind = column.kind
     if kind.type == "text" and kind.keys is None and not column.private_keys:
-        return "keys = [all, values]", "to group by it; else keys are told above a threshold, which needs a delta"
+        return (
+            "keys = [all, values]",
+            "to group by it; else only keys that many share are released, with a delta",
+        )
     if kind.type not in ("text", "boolean") and not kind.bounded and not column.private_bounds:
         return "bounds = [low, high]", "for sums, means and quantiles"
     return None

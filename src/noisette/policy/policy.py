@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError
-from noisette.policy.checks import inside, only, section, wrong
+from noisette.policy.errors import inside, only, policy_error, section
 from noisette.policy.rules import TableRules, table_rules
 from noisette.policy.toml import as_toml
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
@@ -69,7 +69,7 @@ class Policy:
 def _bare(budget: Promise) -> Promise:
     """The promise itself, above 0, without the relation that the policy names."""
     if budget.size <= 0:
-        raise InputError("The budget must be above 0: without one nothing can be told.")
+        raise InputError("The budget must be above 0: without one nothing can be released.")
     return type(budget)(*budget.numbers.values())
 
 
@@ -124,13 +124,13 @@ def _relation(given: Mapping[str, Any], budget: Promise | None) -> Neighbours:
         return (budget.neighbours if budget is not None else None) or Neighbours.ADD_REMOVE
     found = [relation for relation in Neighbours if relation.value == given["neighbours"]]
     if not found:
-        raise wrong("budget.neighbours", 'must be "add/remove" or "replace".')
+        raise policy_error("budget.neighbours", 'must be "add/remove" or "replace".')
     return found[0]
 
 
 def _promise(given: Mapping[str, Any]) -> Promise:
     if ("rho" in given) == ("epsilon" in given) or ("rho" in given and "delta" in given):
-        raise wrong("budget", f"must be one of {_FORMS}.")
+        raise policy_error("budget", f"must be one of {_FORMS}.")
     try:
         if "rho" in given:
             return ZCDP(given["rho"])

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from noisette.exact.number import fraction, whole
-from noisette.policy.checks import flag, inside, only, section, wrong
+from noisette.policy.errors import flag, inside, only, policy_error, section
 from noisette.query.kind import Type, Value, in_order
 from noisette.query.schema import Limits
 
@@ -63,13 +63,13 @@ def table_rules(given: Any, place: str) -> TableRules:
     }
     unit, public = given.get("unit"), flag(given.get("public", False), inside(place, "public"))
     if unit is not None and (not isinstance(unit, str) or not unit):
-        raise wrong(inside(place, "unit"), "must be the name of a column.")
+        raise policy_error(inside(place, "unit"), "must be the name of a column.")
     if public and (unit or limited):
-        raise wrong(place, f"is public, so it protects nobody: leave {'unit' if unit else limited[0]} out.")
+        raise policy_error(place, f"is public, so it protects nobody: leave {'unit' if unit else limited[0]} out.")
     if limited and not unit:
-        raise wrong(inside(place, limited[0]), 'limits nobody: add unit = "patient_id", or whose rows they are.')
+        raise policy_error(inside(place, limited[0]), 'limits nobody: add unit = "patient_id", or whose rows they are.')
     if private_rows and "rows_per_group" in numbers:
-        raise wrong(
+        raise policy_error(
             inside(place, "rows_per_group"), 'cannot stand beside rows = "private": declare rows, or leave it out.'
         )
     columns = inside(place, "columns")
@@ -97,7 +97,7 @@ def column_rules(given: Any, place: str) -> ColumnRules:
 def _type(given: Any, place: str) -> Type | None:
     types: dict[str, Type] = {name: name for name in get_args(Type)}
     if given is not None and (not isinstance(given, str) or given not in types):
-        raise wrong(place, f"must be one of {', '.join(types)}.")
+        raise policy_error(place, f"must be one of {', '.join(types)}.")
     return None if given is None else types[given]
 
 
@@ -106,18 +106,18 @@ def _grid(given: Any, place: str) -> Fraction | None:
         return None
     grid = fraction(given, f"{place} in the policy")
     if grid <= 0:
-        raise wrong(place, "must be above 0: it is the step between two values, such as 0.01.")
+        raise policy_error(place, "must be above 0: it is the step between two values, such as 0.01.")
     return grid
 
 
 def _bounds(given: Any, place: str) -> tuple[Value, Value]:
     if not isinstance(given, list | tuple) or len(given) != 2:
-        raise wrong(place, 'must be two values, [low, high], or "private".')
+        raise policy_error(place, 'must be two values, [low, high], or "private".')
     low, high = (_bound(value, place) for value in given)
     if type(low) is not type(high):
-        raise wrong(place, "must be two values of one sort: two numbers, two dates or two times.")
+        raise policy_error(place, "must be two values of one sort: two numbers, two dates or two times.")
     if not low < high:  # type: ignore[operator]
-        raise wrong(place, "must be two different values, the lower one first.")
+        raise policy_error(place, "must be two different values, the lower one first.")
     return low, high
 
 
@@ -129,15 +129,15 @@ def _bound(value: Any, place: str) -> Value:
 
 def _keys(given: Any, place: str) -> tuple[Value, ...]:
     if not isinstance(given, list | tuple) or not given:
-        raise wrong(place, 'must be a list of values, such as ["north", "south"], or "private".')
+        raise policy_error(place, 'must be a list of values, such as ["north", "south"], or "private".')
     if len({type(key) for key in given}) > 1:
-        raise wrong(place, "must be all of one sort: texts, whole numbers, dates or truth values.")
+        raise policy_error(place, "must be all of one sort: texts, whole numbers, dates or truth values.")
     if not isinstance(given[0], str | int | datetime.date):
-        raise wrong(place, "must be texts, whole numbers, dates or truth values.")
+        raise policy_error(place, "must be texts, whole numbers, dates or truth values.")
     for key in given:
         _fit_to_store(key, place)
     if len(set(given)) < len(given):
-        raise wrong(place, "must not repeat: take the second one out.")
+        raise policy_error(place, "must not repeat: take the second one out.")
     return in_order(given)
 
 
@@ -145,12 +145,12 @@ def _fit_to_store(key: Value, place: str) -> None:
     if isinstance(key, datetime.date):
         _local(key, place)
     if isinstance(key, str) and any("\ud800" <= letter <= "\udfff" for letter in key):
-        raise wrong(place, "must be valid Unicode: one of them holds half a character.")
+        raise policy_error(place, "must be valid Unicode: one of them holds half a character.")
     if isinstance(key, int) and abs(key) >= 2**63:
-        raise wrong(place, "must be whole numbers of at most 64 bits.")
+        raise policy_error(place, "must be whole numbers of at most 64 bits.")
 
 
 def _local(value: datetime.date, place: str) -> datetime.date:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        raise wrong(place, "must be times without a time zone, as the column stores them.")
+        raise policy_error(place, "must be times without a time zone, as the column stores them.")
     return value

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 from noisette.engines.types import CLEAN, INTEGERS, base_type
 from noisette.errors import InputError
-from noisette.policy.checks import closest, inside, wrong
+from noisette.policy.errors import closest, inside, policy_error
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
 
-__all__ = ["declared_only", "described", "type_of"]
+__all__ = ["declared_only", "described", "purchased", "type_of"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TYPES: dict[str, Type] = {
@@ -68,10 +68,12 @@ def _unit_type(stored: str) -> str:
 
 def _there(column: str, stored: Mapping[str, str], place: str) -> None:
     if column not in stored:
-        raise wrong(place, f"names a column that the data does not have: {closest(column, stored)}")
+        raise policy_error(place, f"names a column that the data does not have: {closest(column, stored)}")
     if type_of(stored[column]) is None:
         kept = stored[column].partition("(")[0]
-        raise wrong(place, f"names a column stored as {kept}, which no question can use: {_CURES.get(kept, _OTHER)}.")
+        raise policy_error(
+            place, f"names a column stored as {kept}, which no question can use: {_CURES.get(kept, _OTHER)}."
+        )
 
 
 def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> Column | None:
@@ -80,44 +82,68 @@ def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> 
         return None
     declared = rules.type or found
     if declared != found and not {declared, found} <= {"integer", "real"}:
-        raise wrong(inside(place, "type"), f"says {declared}, but the column is stored as {found}.")
+        raise policy_error(inside(place, "type"), f"says {declared}, but the column is stored as {found}.")
     return Column(name, _kind(declared, rules, place), rules.private_bounds, rules.private_keys)
 
 
 def _kind(declared: Type, rules: ColumnRules, place: str) -> Kind:
     kind = Kind(declared, nullable=rules.nullable, grid=_grid(declared, rules.grid, inside(place, "grid")))
+    return _limited(kind, rules, place)
+
+
+def _limited(kind: Kind, rules: ColumnRules, place: str) -> Kind:
+    """A kind with the bounds and keys that rules name."""
     if rules.bounds is not None:
-        low, high = (_exact(declared, bound, inside(place, "bounds")) for bound in rules.bounds)
+        low, high = (_exact(kind.type, bound, inside(place, "bounds")) for bound in rules.bounds)
         kind = replace(kind, low=low, high=high)
     if rules.keys is not None:
-        kind = replace(kind, keys=_fitting(declared, rules.keys, inside(place, "keys")))
+        kind = replace(kind, keys=_fitting(kind.type, rules.keys, inside(place, "keys")))
     _fits(kind, place)
     return kind
 
 
+def purchased(table: Table, rules: TableRules) -> Table:
+    """A table with bounds, keys or a limit on rows that were bought, where its owner lets them be bought."""
+    if rules.limits.rows is not None and table.private_rows:
+        table = replace(table, limits=replace(table.limits, rows=rules.limits.rows), private_rows=False)
+    place = inside(inside("tables", table.name), "columns")
+    columns = [_purchased(column, rules.columns.get(column.name), place) for column in table.columns]
+    return replace(table, columns=tuple(columns))
+
+
+def _purchased(column: Column, rules: ColumnRules | None, place: str) -> Column:
+    if rules is None:
+        return column
+    bounds = rules.bounds if column.private_bounds else None
+    keys = rules.keys if column.private_keys else None
+    kind = _limited(column.kind, ColumnRules(bounds=bounds, keys=keys), inside(place, column.name))
+    private_bounds, private_keys = column.private_bounds and bounds is None, column.private_keys and keys is None
+    return replace(column, kind=kind, private_bounds=private_bounds, private_keys=private_keys)
+
+
 def _grid(declared: Type, grid: Fraction | None, place: str) -> Fraction | None:
     if grid is not None and declared not in ("integer", "real"):
-        raise wrong(place, "is for numbers only: leave it out.")
+        raise policy_error(place, "is for numbers only: leave it out.")
     if declared != "integer":
         return grid
     if grid is not None and grid.denominator != 1:
-        raise wrong(place, "must be a whole number, since the column holds integers.")
+        raise policy_error(place, "must be a whole number, since the column holds integers.")
     return grid or Fraction(1)
 
 
 def _fits(kind: Kind, place: str) -> None:
     """Refuse what could not be kept: numbers too large for their grid, keys beyond the bounds."""
     if kind.bounded and (kind.magnitude or 0) / (kind.grid or 1) > LARGEST:
-        raise wrong(
+        raise policy_error(
             inside(place, "bounds"), "must stay within 2^52 steps of its grid: narrow the one or widen the other."
         )
     try:
         settled(kind)
     except InputError as fault:
-        raise wrong(place, f"cannot be kept: {str(fault)[:1].lower()}{str(fault)[1:]}") from None
+        raise policy_error(place, f"cannot be kept: {str(fault)[:1].lower()}{str(fault)[1:]}") from None
     numbers = [Fraction(key) for key in kind.keys or () if kind.number and isinstance(key, int)]
     if kind.low is not None and kind.high is not None and any(not kind.low <= key <= kind.high for key in numbers):
-        raise wrong(inside(place, "keys"), "must lie within the bounds, since values beyond them are clamped.")
+        raise policy_error(inside(place, "keys"), "must lie within the bounds, since values beyond them are clamped.")
 
 
 def _exact(declared: Type, bound: Value, place: str) -> Fraction:
@@ -126,20 +152,20 @@ def _exact(declared: Type, bound: Value, place: str) -> Fraction:
         case "integer", Fraction(denominator=1):
             return bound
         case "integer", Fraction():
-            raise wrong(place, "must be whole numbers, since the column holds integers.")
+            raise policy_error(place, "must be whole numbers, since the column holds integers.")
         case "real", Fraction():
             return bound
         case "timestamp", datetime.datetime():
             return Fraction((bound - _EPOCH) // datetime.timedelta(microseconds=1))
         case "date", datetime.datetime():
-            raise wrong(place, "must be dates without a time, since the column holds dates.")
+            raise policy_error(place, "must be dates without a time, since the column holds dates.")
         case "timestamp" | "date", datetime.date():
             days = (bound - _EPOCH.date()).days
             return Fraction(days if declared == "date" else days * 86_400_000_000)
         case (("text" | "boolean"), _):
-            raise wrong(place, f"are for numbers and dates, but the column holds {declared}: leave them out.")
+            raise policy_error(place, f"are for numbers and dates, but the column holds {declared}: leave them out.")
         case _:
-            raise wrong(place, f"must be of the column's type, {declared}.")
+            raise policy_error(place, f"must be of the column's type, {declared}.")
 
 
 def _fitting(declared: Type, keys: tuple[Value, ...], place: str) -> tuple[Value, ...]:
@@ -152,7 +178,7 @@ def _fitting(declared: Type, keys: tuple[Value, ...], place: str) -> tuple[Value
         "timestamp": datetime.datetime,
     }
     if not all(type(key) is sorts[declared] for key in keys):
-        raise wrong(place, f"must be of the column's type, {declared}.")
+        raise policy_error(place, f"must be of the column's type, {declared}.")
     return keys
 
 

@@ -18,7 +18,7 @@ def as_toml(budget: Promise, neighbours: Neighbours, tables: Mapping[str, TableR
 
     >>> from noisette.query.schema import Limits
     >>> print(as_toml(Pure("0.5"), Neighbours.ADD_REMOVE, {"visits": TableRules("patient_id", Limits(rows=10))}))
-    # What may be told about these tables, and about whom. Every key is explained in docs/policy.md.
+    # What may be released about these tables. Every key is explained in docs/policy.md.
     <BLANKLINE>
     [budget]  # what all answers together may cost
     epsilon = "0.5"
@@ -29,7 +29,10 @@ def as_toml(budget: Promise, neighbours: Neighbours, tables: Mapping[str, TableR
     rows = 10  # of one unit, in all
     <BLANKLINE>
     """
-    lines = ["# What may be told about these tables, and about whom. Every key is explained in docs/policy.md.", ""]
+    lines = [
+        "# What may be released about these tables. Every key is explained in docs/policy.md.",
+        "",
+    ]
     lines += ["[budget]  # what all answers together may cost", *_budget(budget)]
     lines += [_line("neighbours", str(neighbours), 'one unit\'s rows are there or not; "replace": they are others')]
     for name, rules in tables.items():

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 
 from noisette.answers.figures import bound, rounded
-from noisette.answers.wide import nothing
+from noisette.answers.warnings import nothing
 from noisette.privacy import ZCDP, Neighbours
 from noisette.query.aggregate import measures_of, middle
 from noisette.query.answer import Scene, columns, noises

@@ -32,10 +32,10 @@ __all__ = ["Asked", "Asker", "Frame", "frame"]
 class Asker(Protocol):
     """Whoever answers questions: a curator."""
 
-    def ask(self, question: Any, *, spend: Any) -> Any:
+    def ask(self, question: Any, *, spend: Any, analyst: str | None = None) -> Any:
         """Answer a question for a price."""
 
-    def explain(self, question: Any, *, spend: Any = None, error: Any = None) -> Any:
+    def explain(self, question: Any, *, spend: Any = None, error: Any = None, analyst: str | None = None) -> Any:
         """Say what a question would cost and how exact it would be."""
 
 
@@ -199,9 +199,9 @@ class Asked:
         clause = exp.Limit(expression=exp.Literal.number(str(rows)))
         return replace(self, query=replace(self.query, limit=limited(clause)))
 
-    def release(self, *, spend: Any) -> Any:
+    def release(self, *, spend: Any, analyst: str | None = None) -> Any:
         """Ask the curator: the answer, noised, for a price."""
-        return self._asker().ask(self.query, spend=spend)
+        return self._asker().ask(self.query, spend=spend, analyst=analyst)
 
     def explain(self, **options: Any) -> Any:
         """Ask the curator what to expect; spends nothing."""

@@ -1,6 +1,6 @@
 """Read an expression such as "laplace(1)*100 + gaussian(10)*50".
 
-It is read as a tree, of which only sums, whole multiples, numbers and the calls of known releases are accepted; nothing
+It is read as a tree, and only sums, whole multiples, numbers and the calls of known releases are accepted; nothing
 in it is ever run.
 """
 

@@ -56,7 +56,7 @@ def _table(*columns: str) -> Any:
 
 
 def _digits(value: float | None) -> str:
-    """Six digits, rounded up but for a relative 1e-8, which is what a fine grid costs; JSON has all of them.
+    """Six digits, rounded up except for a relative 1e-8, which is what a fine grid costs; JSON has all of them.
 
     >>> _digits(4.7745675), _digits(100.00000001), _digits(None), _digits(1.2e-9)
     ('4.77457', '100', 'no bound', '1.2e-9')

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from noisette.answers import Release
 from noisette.attacks import guessing_ceiling
-from noisette.cli.demo.data import OLDEST
 from noisette.cli.demo.truth import Truth
 from noisette.curator import Curator
+from noisette.curator.demo import OLDEST
 from noisette.privacy import Promise, Pure
 
-__all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Told", "attacked"]
+__all__ = ["AGAIN", "ALL", "OTHERS", "SPEND", "Attack", "Counts", "attacked"]
 
 ALL = "SELECT count(*) AS n FROM visits WHERE diagnosis = 'depression'"
 OTHERS = f"{ALL} AND age <> {OLDEST}"
@@ -19,7 +19,7 @@ AGAIN = 20
 
 
 @dataclass(frozen=True)
-class Told:
+class Counts:
     """Two answers, and how far each may be off."""
 
     everyone: float
@@ -37,7 +37,7 @@ class Told:
         return math.sqrt(2) * self.error
 
     def reveals(self, most: float) -> bool:
-        """Whether it tells more than was known before, which is that a person has 0 to `most` visits."""
+        """Whether it reveals more than was known before, which is that a person has 0 to `most` visits."""
         return self.doubt < most / 2
 
 
@@ -47,8 +47,8 @@ class Attack:
 
     secret: int
     most: int
-    exact: Told
-    private: Told
+    exact: Counts
+    private: Counts
     repeated: frozenset[float]
     cost: Pure
     left: tuple[Promise, Promise]
@@ -66,9 +66,9 @@ def attacked(data: Curator, truth: Truth) -> Attack:
     answers = data.sql(ALL, spend=SPEND), data.sql(OTHERS, spend=SPEND)
     repeated = frozenset(_number(data.sql(ALL, spend=SPEND)) for _ in range(AGAIN))
     most = data.policy.tables["visits"].limits.rows or 0
-    private = Told(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
+    private = Counts(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
     left = answers[0].left, answers[1].left
-    return Attack(int(secret), most, Told(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
+    return Attack(int(secret), most, Counts(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
 
 
 def _number(answer: Release) -> float:

@@ -40,7 +40,7 @@ QUESTIONS = (
     ),
     Question(
         "Keys that nobody declared",
-        "A diagnosis may reveal a person by being there at all, so only those are told that enough patients share. "
+        "A diagnosis may reveal a person by being there at all, so only those that enough patients share are released. "
         "With a probability of at most δ, a patient's own diagnosis slips through.",
         (
             "SELECT diagnosis, count(DISTINCT patient_id) AS patients\n"
@@ -86,7 +86,7 @@ QUESTIONS = (
 
 MONTHS = Question(
     "An error you can live with",
-    "Say how far off an answer may be, and explain tells the ε for it, before anything is read or spent.",
+    "Say how far off an answer may be, and explain finds the ε for it, before anything is read or spent.",
     ("SELECT month(day) AS month, count(*) AS visits\nFROM visits GROUP BY month(day)",),
     Pure(0),
     chart="visits",

@@ -8,10 +8,10 @@ from noisette import charts
 from noisette import report as parts
 from noisette.answers import Column
 from noisette.answers.figures import percent, promise
-from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Told
-from noisette.cli.demo.data import OLDEST
+from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Counts
 from noisette.cli.demo.questions import MONTHS, TARGET
 from noisette.cli.demo.tour import Answer, Tour
+from noisette.curator.demo import OLDEST
 from noisette.ledger import Entry
 
 __all__ = ["report"]
@@ -66,8 +66,8 @@ def _data(tour: Tour) -> str:
 
 def _attack(tour: Tour) -> str:
     attack = tour.attack
-    sides = _told(attack.exact, attack.most), _told(attack.private, attack.most)
-    names = "everyone", "everyone but her", "the difference", "what it tells"
+    sides = _counts(attack.exact, attack.most), _counts(attack.private, attack.most)
+    names = "everyone", "everyone but her", "the difference", "what it reveals"
     rows = [list(row) for row in zip(names, *sides, strict=True)]
     return parts.card(
         "An attack",
@@ -83,9 +83,9 @@ def _attack(tour: Tour) -> str:
     )
 
 
-def _told(told: Told, most: int) -> list[str]:
-    pairs = (told.everyone, told.error), (told.others, told.error), (told.difference, told.doubt)
-    verdict = f"{told.difference:,.0f}: revealed" if told.reveals(most) else f"0 to {most} fit: nothing"
+def _counts(counts: Counts, most: int) -> list[str]:
+    pairs = (counts.everyone, counts.error), (counts.others, counts.error), (counts.difference, counts.doubt)
+    verdict = f"{counts.difference:,.0f}: revealed" if counts.reveals(most) else f"0 to {most} fit: nothing"
     return [*(f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs), verdict]
 
 
@@ -97,11 +97,11 @@ def _answers(tour: Tour) -> Iterator[str]:
     for number, (question, group) in enumerate(groupby(tour.answers, key=lambda answer: answer.question), 1):
         answers = list(group)
         first, hidden = answers[0].release, _hidden(tour, answers[0])
-        told = f"data.explain(question, error={TARGET:g})\n\n{tour.explained}"
+        code = f"data.explain(question, error={TARGET:g})\n\n{tour.explained}"
         yield parts.card(
             f"{number}. {question.title}",
             question.text,
-            parts.code(told) if question.title == MONTHS.title else "",
+            parts.code(code) if question.title == MONTHS.title else "",
             *(_one(answer) for answer in answers),
             parts.more("What is promised", first.statement),
             note=f"{promise(first.guarantee)} · 95 % error bars · claim checked from its record{hidden}",
@@ -133,12 +133,14 @@ def _deviations(answer: Answer, column: Column) -> str:
 
 
 def _hidden(tour: Tour, answer: Answer) -> str:
-    """Which diagnoses were not told, if that was the question."""
+    """Which diagnoses were not released, if that was the question."""
     if answer.release.columns[0].name != "diagnosis":
         return ""
     rare = sorted(tour.hidden.items(), key=lambda item: item[1])
     some = ", ".join(f"{name} ({patients:,})" for name, patients in rare[:_SOME])
-    return f" · not told, with their patients: {some}" + (f" and {len(rare) - _SOME} more" if len(rare) > _SOME else "")
+    return f" · not released, with their patients: {some}" + (
+        f" and {len(rare) - _SOME} more" if len(rare) > _SOME else ""
+    )
 
 
 # Costs
@@ -177,15 +179,12 @@ def _budget(tour: Tour) -> str:
 
 
 def _ledger(tour: Tour) -> str:
-    rows = [
-        [str(e.number), e.time[11:19], e.analyst or "", promise(e.guarantee), _mechanisms(e), _asked(e)]
-        for e in tour.entries
-    ]
+    rows = [[str(e.number), e.time[11:19], promise(e.guarantee), _mechanisms(e), _asked(e)] for e in tour.entries]
     return parts.card(
         "The ledger",
         "Each question is written to a file before its noise is drawn: who asked, what exactly, with which mechanisms. "
         "The entries form a chain, so that a change to any of them shows. The first entry opened the ledger.",
-        parts.table(["entry", "time", "analyst", "cost", "noise", "what was asked, in canonical form"], rows),
+        parts.table(["entry", "time", "cost", "noise", "what was asked, in canonical form"], rows),
         note=f"Head of the chain: {tour.head}. {tour.checked} charges were checked against their mechanisms.",
     )
 

@@ -4,10 +4,10 @@ from itertools import groupby
 from typing import Any
 
 from noisette.answers.figures import promise
-from noisette.answers.show import shown
-from noisette.cli.demo.attack import AGAIN, Told
-from noisette.cli.demo.data import OLDEST
+from noisette.answers.rendering import shown
+from noisette.cli.demo.attack import AGAIN, Counts
 from noisette.cli.demo.tour import Answer, Tour
+from noisette.curator.demo import OLDEST
 from noisette.report.tables import true_texts
 
 __all__ = ["show"]
@@ -29,7 +29,7 @@ def show(tour: Tour, console: Any) -> None:
             _answer(answer, console)
         if answers[0].release.columns[0].name == "diagnosis":
             rare = sorted(tour.hidden.items(), key=lambda item: item[1])[:3]
-            console.print(f"[dim]not told: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
+            console.print(f"[dim]not released: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
     _curves(tour, console)
     _budget(tour, console)
 
@@ -57,10 +57,10 @@ def _attack(tour: Tour, console: Any) -> None:
         f"One patient is {OLDEST} years old. Is she treated for depression? Subtract two harmless counts of visits:"
     )
     table = _table(["", "everyone", "all but her", "difference", ""], 1)
-    for who, told in (("exact answers", attack.exact), ("through Noisette", attack.private)):
-        open_ = told.reveals(attack.most)
+    for who, counts in (("exact answers", attack.exact), ("through Noisette", attack.private)):
+        open_ = counts.reveals(attack.most)
         verdict = Text("revealed", "red") if open_ else Text(f"0 to {attack.most} visits fit", "green")
-        table.add_row(who, *_numbers(told), verdict)
+        table.add_row(who, *_numbers(counts), verdict)
     console.print(table)
     console.print(
         f"[dim]The exact answers are the demo's own, from its invented rows. Asked {AGAIN} times more, the curator "
@@ -68,8 +68,8 @@ def _attack(tour: Tour, console: Any) -> None:
     )
 
 
-def _numbers(told: Told) -> list[str]:
-    pairs = [(told.everyone, told.error), (told.others, told.error), (told.difference, told.doubt)]
+def _numbers(counts: Counts) -> list[str]:
+    pairs = [(counts.everyone, counts.error), (counts.others, counts.error), (counts.difference, counts.doubt)]
     return [f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs]
 
 

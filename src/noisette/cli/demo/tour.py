@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from noisette.answers import Release, check
 from noisette.cli.demo.attack import Attack, attacked
-from noisette.cli.demo.data import LARGE, POLICY, tables
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
 from noisette.cli.demo.truth import Truth, held
 from noisette.curator import Curator
+from noisette.curator.demo import TOUR, tables
 from noisette.curator.opening import described_data
 from noisette.errors import BudgetError
 from noisette.ledger import Book, Entry, open_ledger
@@ -24,9 +24,11 @@ from noisette.privacy import Approx, Promise, Pure
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Answer", "Tour", "toured"]
+__all__ = ["LARGE", "SMALL", "Answer", "Tour", "toured"]
 
-Tell = Callable[[str], None]
+LARGE, SMALL = 65_000, 6_500  # patients
+
+Progress = Callable[[str], None]
 _EPSILONS = [2.0**i for i in range(-5, 3)]
 _LINES = {
     "a patient counts up to 16 times": "SELECT ward, count(*) AS n FROM visits GROUP BY ward",
@@ -88,17 +90,17 @@ class Tour:
         return found
 
 
-def toured(patients: int = LARGE, tell: Tell = lambda step: None) -> Tour:
-    """Make the hospital, open it in a folder that is gone afterwards, and take the tour; `tell` hears each step."""
-    tell("Making up a hospital")
+def toured(patients: int = LARGE, progress: Progress = lambda step: None) -> Tour:
+    """Make the hospital, open it in a folder that is gone afterwards, and take the tour; `progress` hears each step."""
+    progress("Making up a hospital")
     made = tables(patients)
     truth = Truth(made)
     with TemporaryDirectory(prefix="noisette-demo-") as folder:
-        tell("Opening it")
+        progress("Opening it")
         data = _opened(made, Path(folder))
         assert isinstance(data.ledger, Book)
         try:
-            return _tour(data, truth, data.ledger, tell)
+            return _tour(data, truth, data.ledger, progress)
         finally:
             data.ledger.close()
             truth.close()
@@ -110,29 +112,29 @@ def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:
     files = {name: folder / f"{name}.parquet" for name in made}
     for name, table in made.items():
         pyarrow.parquet.write_table(table, files[name])
-    found = described_data(files, policy=POLICY)
+    found = described_data(files, policy=TOUR)
     ledger = open_ledger(folder / "visits.ledger", budget=found.policy.budget, data=found.fingerprints)
-    return found.curator(ledger, analyst="ana")  # unlike `open`, this leaves nothing in the user's state folder
+    return found.curator(ledger)  # unlike `open`, this leaves nothing in the user's state folder
 
 
-def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
+def _tour(data: Curator, truth: Truth, ledger: Book, progress: Progress) -> Tour:
     facts = _facts(truth)
-    tell("Attacking it")
+    progress("Attacking it")
     tour = Tour(facts["patients"], facts["visits"], facts, attacked(data, truth), budget=ledger.budget)
     tour.left.append(("nothing yet", _eps(ledger.budget)))
     names = "The attack: everyone", "The attack: everyone but her"
     tour.left += [(name, _eps(left)) for name, left in zip(names, tour.attack.left, strict=True)]
     for question in QUESTIONS:
-        tell(question.title)
+        progress(question.title)
         _ask(tour, data, truth, question)
     tour.hidden = _hidden(tour, truth)
-    tell(MONTHS.title)
+    progress(MONTHS.title)
     explained = data.explain(MONTHS.sql[0], error=TARGET)
     tour.explained = str(explained)
     _ask(tour, data, truth, Question(MONTHS.title, MONTHS.text, MONTHS.sql, explained.spend, MONTHS.chart))
-    tell("Error against epsilon")
+    progress("Error against epsilon")
     tour.curves = {name: [_point(data, sql, e) for e in _EPSILONS] for name, sql in _LINES.items()}
-    tell("Spending the rest")
+    progress("Spending the rest")
     _spend_the_rest(tour, data, truth)
     tour.entries, tour.head, tour.checked = ledger.entries, str(ledger.verify()), ledger.check()
     return tour
@@ -140,7 +142,7 @@ def _tour(data: Curator, truth: Truth, ledger: Book, tell: Tell) -> Tour:
 
 def _facts(truth: Truth) -> dict[str, Any]:
     """Of the made-up data itself."""
-    limit, bound = POLICY["tables"]["visits"]["rows"], POLICY["tables"]["visits"]["columns"]["cost"]["bounds"][1]
+    limit, bound = TOUR["tables"]["visits"]["rows"], TOUR["tables"]["visits"]["columns"]["cost"]["bounds"][1]
     return truth.rows(
         "SELECT count(*) AS patients, sum(n)::BIGINT AS visits, max(n) AS most, "
         f"sum(greatest(n - {limit}, 0))::BIGINT AS beyond, sum(clamped)::BIGINT AS clamped FROM "
@@ -159,10 +161,10 @@ def _ask(tour: Tour, data: Curator, truth: Truth, question: Question) -> None:
 
 
 def _hidden(tour: Tour, truth: Truth) -> dict[str, int]:
-    """Diagnoses that were not told, and how many patients have them."""
+    """Diagnoses that were not released, and how many patients have them."""
     asked = next(answer for answer in tour.answers if answer.release.columns[0].name == "diagnosis")
-    told = set(asked.release["diagnosis"].values.to_pylist())
-    return {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in told}
+    released = set(asked.release["diagnosis"].values.to_pylist())
+    return {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in released}
 
 
 def _point(data: Curator, sql: str, epsilon: float) -> tuple[float, float]:

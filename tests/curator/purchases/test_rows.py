@@ -16,7 +16,8 @@ import pyarrow.parquet
 import pytest
 
 import noisette as nz
-from noisette.curator.buying_rows import Rows, for_sale, scores
+from noisette.curator.purchases import for_sale
+from noisette.curator.purchases.rows import Rows, scores
 from noisette.errors import BudgetError, InputError, NoisetteError
 from noisette.mechanisms import Exponential
 from noisette.query.sql import parse
@@ -38,7 +39,9 @@ def opened(data, budget=100, rows="private", **more):
 
 
 def offer(data, spend=ONE, neighbours=ADD_REMOVE, **terms):
-    return Rows(for_sale(data.schema, None), **terms).offer(data.schema, spend, neighbours, 0.95)
+    return Rows(data.schema[for_sale(data.schema, "rows", None).table], **terms).offer(
+        data.schema, spend, neighbours, 0.95
+    )
 
 
 def counted(data, **terms):
@@ -210,7 +213,7 @@ def test_questions_wait_for_the_limit_and_use_it():
     assert data.explain(COUNT, spend=1).error == opened(table([1]), rows=4).explain(COUNT, spend=1).error
     data.sql(COUNT, spend=1)
     assert data.budget.spent.epsilon == 31
-    with pytest.raises(InputError, match="not for sale"):
+    with pytest.raises(InputError, match=r"bought already, for ε = 30 \(for_spend = Pure\('1'\)\)"):
         data.rows(spend=30)
 
 
@@ -248,7 +251,7 @@ def test_the_same_purchase_is_free_in_every_process_and_gives_the_same(tmp_path)
     assert len(set(found)) == 1
     for terms in ({"most": 4096}, {"for_spend": "0.1"}):
         other = opened(str(tmp_path / "visits.parquet"), ledger=tmp_path / "ledger.db")
-        other.rows(spend="1/10", **terms)
+        other.rows(spend="1/10", again=True, **terms)
     assert len(other.budget.entries) == 3
 
 

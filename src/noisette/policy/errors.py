@@ -7,13 +7,13 @@ from typing import Any
 
 from noisette.errors import InputError
 
-__all__ = ["closest", "flag", "inside", "only", "section", "wrong"]
+__all__ = ["closest", "flag", "inside", "only", "policy_error", "section"]
 
 
-def wrong(place: str, what: str) -> InputError:
+def policy_error(place: str, what: str) -> InputError:
     """An error that names its place.
 
-    >>> raise wrong("budget", "must be a section.")
+    >>> raise policy_error("budget", "must be a section.")
     Traceback (most recent call last):
     noisette.errors.InputError: budget in the policy must be a section.
     """
@@ -33,10 +33,10 @@ def inside(place: str, name: object) -> str:
 def section(given: Any, place: str) -> Mapping[str, Any]:
     """A part of the policy that holds others by name."""
     if not isinstance(given, Mapping):
-        raise wrong(place, f"must be a section: write [{place}] and what belongs to it below.")
+        raise policy_error(place, f"must be a section: write [{place}] and what belongs to it below.")
     for name in given:
         if not isinstance(name, str) or not name:
-            raise wrong(place, "may hold names only: write each as a text.")
+            raise policy_error(place, "may hold names only: write each as a text.")
     return given
 
 
@@ -44,7 +44,7 @@ def only(given: Mapping[str, Any], known: Iterable[str], place: str) -> None:
     """Refuse a name that means nothing."""
     for name in given:
         if name not in known:
-            raise wrong(inside(place, name), f"is unknown: {closest(name, known)}")
+            raise policy_error(inside(place, name), f"is unknown: {closest(name, known)}")
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -62,5 +62,5 @@ def closest(name: str, known: Iterable[str]) -> str:
 def flag(given: Any, place: str) -> bool:
     """A truth value."""
     if not isinstance(given, bool):
-        raise wrong(place, "must be true or false, without quotes.")
+        raise policy_error(place, "must be true or false, without quotes.")
     return given

@@ -1,14 +1,14 @@
-"""Bounds and keys that are bought instead of declared: what to ask for them, and the table with what was found.
+"""Bounds that are bought: which cells hold the smallest and the largest values of a column.
 
 Bounds are found by `Extent`: each value is put into a cell, four of them from a power of two to the next, or a year of
 dates, and cells are searched upwards. About 15/epsilon of the smallest and 4/epsilon of the largest values may lie
-beyond. Keys are those that enough units share, told by the optimal rule for (epsilon, delta).
+beyond.
 """
 
 import datetime
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import pyarrow
@@ -21,43 +21,25 @@ from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical
 from noisette.query.expected import SIZES, Expected
 from noisette.query.expression import Call, Literal, Name
-from noisette.query.kind import LARGEST, Value, in_order
+from noisette.query.kind import LARGEST, Value
 from noisette.query.measure import sensitivity
-from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Key, Query, Scan
+from noisette.query.plan import Aggregate, Query, Scan
 from noisette.query.prepare import prepare
 from noisette.query.schema import Column, Schema, Table
 from noisette.questions.cells import cell_of
 from noisette.questions.contract import declared
 from noisette.questions.told import ByOne
 
-__all__ = ["Bounds", "keys_query", "offered", "with_bounds", "with_keys"]
+__all__ = ["Bounds", "edges_of", "found_bounds"]
 
 _FINEST = Fraction(1, 2**40)  # values nearer to 0 count as 0, where no grid is declared
 _BETWEEN = 4  # cells from a power of two to the next
 _YEARS = range(1800, 2201)
 
 
-def offered(schema: Schema, name: str, what: str) -> tuple[Table, Column]:
-    """The column `table.column` (or `column`, if there is one table) whose bounds or keys the owner lets be bought."""
-    table_name, _, column_name = name.rpartition(".")
-    if not table_name and len(schema) == 1:
-        table_name = next(iter(schema))
-    if table_name not in schema:
-        raise InputError(f"Name the column with its table, one of {', '.join(sorted(schema))}: visits.age.")
-    table = schema[table_name]
-    column = table.column(column_name)
-    if not (column.private_bounds if what == "bounds" else column.private_keys):
-        raise InputError(f'The {what} of {column.name} are not for sale: its owner can write {what} = "private".')
-    return table, column
-
-
-# Bounds
-
-
 @dataclass(frozen=True)
 class Bounds:
-    """The cells in which the smallest and the largest values of a column lie, but for a few."""
+    """The cells in which the smallest and the largest values of a column lie, except a few."""
 
     table: Table
     column: Column
@@ -65,8 +47,8 @@ class Bounds:
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BoundsOffer":
         """Count the values of each cell, and search."""
         value = Name(f"t1.{self.column.name}")
-        cell = Call("case", (Call("is_null", (value,)), Literal(None), cell_of(value, _edges(self.column))))
-        counted = (("low", Aggregate("quantile", cell, Fraction(0))),)  # of which the histogram is what is needed
+        cell = Call("case", (Call("is_null", (value,)), Literal(None), cell_of(value, edges_of(self.column))))
+        counted = (("low", Aggregate("quantile", cell, Fraction(0))),)  # its histogram is what is needed
         prepared = prepare(canonical(Query(Scan(self.table.name, "t1"), (), counted)), schema)
         [measure] = prepared.request.measures
         reach = sensitivity(measure, prepared.part, neighbours)
@@ -76,7 +58,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class BoundsOffer(ByOne):
-    """Two cells, or nothing if there are too few rows to tell."""
+    """Two cells, or nothing if there are too few rows to find any."""
 
     column: str
 
@@ -106,7 +88,7 @@ class BoundsOffer(ByOne):
         return pyarrow.table({name: pyarrow.array(cells, pyarrow.int64()) for name, cells in ends})
 
 
-def _edges(column: Column) -> list[Value]:
+def edges_of(column: Column) -> list[Value]:
     """The ends of cells in ascending order: cell i holds the values from edge i - 1 to below edge i."""
     match column.kind.type:
         case "date":
@@ -133,45 +115,12 @@ def _steps(most: Fraction) -> list[int]:
     return [int(step) for step in parts if step.denominator == 1 and step <= most]
 
 
-def with_bounds(
-    schema: Schema, table: Table, column: Column, cells: Sequence[tuple[int, int]]
-) -> tuple[Schema, tuple[Value, Value]]:
-    """The schema with bounds around the cells that were found."""
+def found_bounds(column: Column, cells: Sequence[tuple[int, int]]) -> tuple[Value, Value]:
+    """The bounds around the cells that were found."""
     if not cells:
         raise NoisetteError(
             "There are too few rows to find bounds, which is an answer and was charged: spend more, or let the owner "
             "declare them."
         )
-    edges, [(low, high)] = _edges(column), cells
-    below, above = edges[max(0, low - 1)], edges[min(len(edges) - 1, high)]
-    kind = replace(column.kind, low=_number(below), high=_number(above))
-    return _with(schema, table, replace(column, kind=kind, private_bounds=False)), (below, above)
-
-
-def _number(end: Value) -> Fraction | None:
-    """An end as kinds have it: of dates as days, of times as microseconds."""
-    return end if isinstance(end, Fraction) else kind_of(Literal(end), {}).low
-
-
-# Keys
-
-
-def keys_query(table: Table, column: Column) -> Query:
-    """Which values enough units share."""
-    return Query(Scan(table.name, "t1"), (Name(f"t1.{column.name}"),), ((column.name, Key(0)),))
-
-
-def with_keys(schema: Schema, table: Table, column: Column, keys: Sequence[Value]) -> Schema:
-    """The schema with the keys that were found; rows with others, or with NULL if that was not found, are left out."""
-    if not in_order(keys):
-        raise NoisetteError(
-            "No key is shared by enough people to be told, which is an answer and was charged: spend more, or let the "
-            "owner declare the keys."
-        )
-    kind = replace(column.kind, keys=in_order(keys))
-    return _with(schema, table, replace(column, kind=kind, private_keys=False))
-
-
-def _with(schema: Schema, table: Table, column: Column) -> Schema:
-    columns = tuple(column if old.name == column.name else old for old in table.columns)
-    return {**schema, table.name: replace(table, columns=columns)}
+    edges, [(low, high)] = edges_of(column), cells
+    return edges[max(0, low - 1)], edges[min(len(edges) - 1, high)]

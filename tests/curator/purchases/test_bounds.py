@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 import noisette as nz
-from noisette.curator.buying import Bounds, offered
+from noisette.curator.purchases import for_sale
+from noisette.curator.purchases.bounds import Bounds, edges_of
 from noisette.errors import BudgetError, InputError, NoisetteError
 
 ROWS = 5_000
@@ -47,8 +49,14 @@ def opened(columns=FOR_SALE, budget=None, data=DATA, **more):
 TEN = nz.Pure(10)
 
 
+def sold(staff, name):
+    """The table and the column whose bounds are for sale."""
+    table, column, _ = for_sale(staff.schema, "bounds", name)
+    return staff.schema[table], staff.schema[table].column(column)
+
+
 def offer(staff, name, spend=TEN, neighbours=nz.Neighbours.ADD_REMOVE):
-    return Bounds(*offered(staff.schema, name, "bounds")).offer(staff.schema, spend, neighbours, 0.95)
+    return Bounds(*sold(staff, name)).offer(staff.schema, spend, neighbours, 0.95)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -76,9 +84,7 @@ def test_bounds_are_seldom_much_wider_than_the_data(name):
 
 
 def ends(staff, name):
-    from noisette.curator.buying import _edges
-
-    return [float(edge) for edge in _edges(offered(staff.schema, name, "bounds")[1])]
+    return [float(edge) for edge in edges_of(sold(staff, name)[1])]
 
 
 def test_dates_are_bounded_by_years():
@@ -131,7 +137,7 @@ def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checke
     charges = []
     read = staff._source.compute
     staff._source.compute = lambda *asked: (charges.append(len(staff.budget.entries)), read(*asked))[1]
-    answer = staff.ask(Bounds(*offered(staff.schema, "pay", "bounds")), spend=spend)
+    answer = staff.ask(Bounds(*sold(staff, "pay")), spend=spend)
     assert charges == [1]
     assert nz.answers.check(answer.to_json()) <= spend
     assert "pay" in answer.to_json()
@@ -191,11 +197,47 @@ def test_keys_are_those_that_many_share():
     assert answer["ward"].values.to_pylist()[:2] == ["north", "south"]
 
 
-def test_what_is_bought_once_is_not_for_sale_again():
+def test_what_is_bought_once_is_free_and_another_price_is_another_purchase():
     staff = opened()
-    staff.bounds("pay", spend=10)
-    with pytest.raises(InputError, match="not for sale"):
-        staff.bounds("pay", spend=10)
+    first = staff.bounds("pay", spend=10)
+    assert staff.bounds("pay", spend=10) == first
+    with pytest.raises(InputError, match=r"bought already, for ε = 10: .* again=True"):
+        staff.bounds("pay", spend=20)
+    assert len(staff.budget.entries) == 1
+    second = staff.bounds("pay", spend=20, again=True)
+    assert staff.bounds("pay", spend=20) == second
+    assert staff.bounds("pay", spend=10, again=True) == first  # the first answer again, for free
+    assert len(staff.budget.entries) == 2
+    assert (staff.schema["staff"].column("pay").kind.low, staff.schema["staff"].column("pay").kind.high) == first
+
+
+def test_whoever_shares_a_ledger_sees_a_purchase(tmp_path):
+    """Purchases are entries of the ledger: two curators see those of each other, and no schema changes in place."""
+    pyarrow.parquet.write_table(DATA, tmp_path / "staff.parquet")
+    one, two = (
+        opened(data=str(tmp_path / "staff.parquet"), ledger=tmp_path / "ledger.db", budget=nz.Approx(100, "1e-6"))
+        for _ in range(2)
+    )
+    before = two.schema
+    one.bounds("pay", spend=10)
+    two.keys("ward", spend=nz.Approx(4, "1e-7"))
+    assert before["staff"].column("pay").private_bounds
+    assert one.schema == two.schema
+    assert two.sql("SELECT AVG(pay) AS a FROM staff", spend=10).rows()[0]["a"] is not None
+    assert one.schema["staff"].column("ward").kind.keys == ("north", "south")
+    with pytest.raises(TypeError):
+        one.schema["staff"] = None
+    one.ledger.verify()
+    kinds = [body["kind"] for body in one.ledger.history]
+    assert kinds.count("purchase") == 2
+    assert "pay" not in str([body for body in one.ledger.purchases if body["what"] == "keys"])
+
+
+def test_threads_that_buy_the_same_pay_once():
+    staff = opened()
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda _: staff.bounds("pay", spend=10), range(8)))
+    assert len(found) == len(staff.budget.entries) == len(staff.ledger.purchases) == 1
 
 
 @pytest.mark.parametrize(

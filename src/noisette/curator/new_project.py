@@ -32,7 +32,7 @@ _TYPES = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the owner says of a project: data by table, and what else was said when it was opened."""
+    """What the owner says of a project: data by table, and the options it was opened with."""
 
     data: Mapping[str, Path]
     budget: Spend | None = None
@@ -42,7 +42,7 @@ class Wanted:
     start_over: str | None = None
 
     def described(self) -> Described:
-        """The data under what is said; CSV columns that nobody described are text."""
+        """The data as these options describe them; CSV columns that nobody described are text."""
         rules: Any = self.policy
         if rules is None:
             texts = {name: header(path) for name, path in self.data.items() if is_csv(path)}

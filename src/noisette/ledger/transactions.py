@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from noisette.errors import PrivacyError
-from noisette.ledger.advice import ACCEPT, RESTORE
+from noisette.ledger.accounts import ALL, Standing, replayed
 from noisette.ledger.chain import START, Head, Row, link, walk
 from noisette.ledger.entry import answer_body, canonical, digest
-from noisette.ledger.standing import ALL, Standing, replayed
+from noisette.ledger.refusal import ACCEPT, RESTORE
 from noisette.ledger.store import UNRECORDED, Store
 
 __all__ = ["append", "check_witness", "locked", "now", "prepared", "standing_of", "verified"]

@@ -1,16 +1,108 @@
-"""Where a ledger stands: what its entries add up to. One rule for writing one and for reading all again."""
+"""The running sums of a ledger: each budget with what was taken from it, and what all entries add up to.
 
+`Account` is one budget, `Standing` all that the entries say: one rule for writing one entry and for reading all again.
+"""
+
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from noisette.errors import InputError, PrivacyError
-from noisette.ledger.account import PLAIN, Account
-from noisette.ledger.entry import FORMAT, amounts, name, promise_of, relation, said
-from noisette.privacy import Guarantee, Promise
+from noisette.errors import BudgetError, InputError, PrivacyError
+from noisette.ledger.entry import FORMAT, amounts, canonical, name, promise_of, relation, to_record, written
+from noisette.ledger.refusal import RESTORE, refusal, unfit
+from noisette.privacy import Approx, Filter, Guarantee, Neighbours, Promise, Pure
+from noisette.privacy.charges import Charge, FilterState
 
-__all__ = ["ALL", "Share", "Standing", "act_body", "open_body", "replayed"]
+__all__ = ["ALL", "PLAIN", "Account", "Share", "Standing", "act_body", "open_body", "replayed", "share_records"]
+
+PLAIN = Fraction(1, 10)
+"""The part of delta for plain sums with Gaussian noise in them, of a ledger that is begun now."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """A budget and what was taken from it; every decision is that of `privacy.Filter`.
+
+    Half of a budget's delta is set aside for answers that have a delta of their own (unknown keys): it costs the others
+    next to nothing, since epsilon grows with the logarithm of 1/delta. `plain` is the part of delta with which Gaussian
+    noise takes part in plain sums; a ledger that was begun without it stays so, since what is promised does not change.
+    """
+
+    budget: Promise
+    state: FilterState
+    plain: Fraction = PLAIN
+
+    @staticmethod
+    def of(budget: Promise, plain: Fraction = PLAIN) -> "Account":
+        """An account from which nothing was taken."""
+        return Account(budget, FilterState(Charge(), budget.neighbours, None), plain)
+
+    @property
+    def filter(self) -> Filter:
+        """The filter that goes on from here."""
+        if not isinstance(self.budget, Approx):
+            return Filter(self.budget, state=self.state)
+        d = self.budget.delta
+        return Filter(self.budget, reserve=d / 2, plain=self.plain * d, state=self.state)
+
+    def under(self, budget: Promise) -> "Account":
+        """What was taken, under another budget; raise PrivacyError where their relations differ."""
+        return replace(self, budget=budget, state=self.state.plus(Charge(), budget.neighbours))
+
+    def plus(self, charge: Charge, neighbours: Neighbours | None) -> "Account":
+        """The account after a charge that was accepted."""
+        return replace(self, state=self.state.plus(charge, neighbours))
+
+    def charged(self, guarantee: Guarantee, whose: str = "The budget") -> "Account":
+        """The account after a charge; raise BudgetError if it does not fit, PrivacyError if it is of another kind."""
+        filter = self.filter
+        try:
+            filter.charge(guarantee)
+        except BudgetError:
+            raise BudgetError(refusal(filter, guarantee, whose)) from None
+        except PrivacyError as fault:
+            raise PrivacyError(unfit(self.budget, guarantee) or str(fault)) from None
+        return replace(self, state=filter.state)
+
+    def fits(self) -> bool:
+        """Whether what was taken keeps the budget."""
+        return self.filter.allows(Pure(0))
+
+    # As texts
+
+    @property
+    def text(self) -> str:
+        """All of it as JSON, in one form."""
+        relation = None if self.state.neighbours is None else str(self.state.neighbours)
+        return canonical(
+            {
+                "budget": to_record(self.budget),
+                "total": written(self.state.total),
+                "neighbours": relation,
+                "rule": self.state.rule,
+                **({"plain": self.plain} if self.plain else {}),
+            }
+        )
+
+    @staticmethod
+    def read(text: str) -> "Account":
+        """An account from its text.
+
+        >>> from noisette.privacy import Pure
+        >>> account = Account.of(Pure(1)).charged(Pure("1/3"))
+        >>> Account.read(account.text) == account, account.filter.left
+        (True, Pure('2/3'))
+        """
+        try:
+            parts: dict[str, Any] = json.loads(text)
+            relation = None if parts["neighbours"] is None else Neighbours(parts["neighbours"])
+            state = FilterState(amounts(parts["total"]), relation, parts["rule"])
+            return Account(promise_of(parts["budget"]), state, Fraction(parts.get("plain", 0)))
+        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+            raise PrivacyError(f"The running sums of the ledger were changed: {RESTORE}.") from None
+
 
 ALL = ""
 """The account of all analysts together."""
@@ -64,7 +156,7 @@ class Standing:
         }
 
     def allows(self, guarantee: Guarantee, analyst: str | None, times: int = 1) -> bool:
-        """Whether all accounts that a charge takes from hold it, so many times."""
+        """Whether all accounts that a charge takes from hold it, `times` times."""
         return all(self._known(whose).filter.allows(guarantee, times=times) for whose in self.concerned(analyst))
 
     def _known(self, whose: str) -> Account:
@@ -78,7 +170,7 @@ class Standing:
             case "charge", _:
                 for whose in self.concerned(body["analyst"]):
                     self.accounts[whose] = self.accounts[whose].plus(amounts(body["charge"]), relation(body))
-            case "answer" | "release", _:
+            case "answer" | "release" | "purchase", _:
                 return
             case "open", _:
                 self.accounts = {ALL: Account.of(promise_of(body["budget"]), Fraction(body.get("plain", 0)))}
@@ -145,7 +237,7 @@ def open_body(
     data: Mapping[str, str] | None,
     start_over: str | None = None,
 ) -> dict[str, Any]:
-    """The first entry but for the names of the ledger and its place: whose budget this is, and how large.
+    """The first entry without the names of the ledger and its place: whose budget this is, and how large.
 
     Where there was a ledger before, it says why its owner starts over.
     """
@@ -154,8 +246,8 @@ def open_body(
         "format": FORMAT,
         "kind": "open",
         "data": fingerprints,
-        "budget": said(budget),
-        "shares": said_shares(shares),
+        "budget": to_record(budget),
+        "shares": share_records(shares),
         "plain": str(PLAIN),
         **({} if start_over is None else {"start_over": reason(start_over)}),
     }
@@ -173,6 +265,6 @@ def reason(why: str) -> str:
     return why
 
 
-def said_shares(shares: Mapping[str, Promise] | None) -> dict[str, Any] | None:
+def share_records(shares: Mapping[str, Promise] | None) -> dict[str, Any] | None:
     """Shares as exact texts."""
-    return None if shares is None else {str(name(who, "analyst")): said(share) for who, share in shares.items()}
+    return None if shares is None else {str(name(who, "analyst")): to_record(share) for who, share in shares.items()}

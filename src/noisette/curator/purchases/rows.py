@@ -15,7 +15,7 @@ N(t) < c and down where N(t) > c: two scores move apart by at most 2, so the sca
 
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow
@@ -35,42 +35,24 @@ from noisette.questions.contract import declared
 from noisette.questions.per_unit import powers, rows_of_units
 from noisette.questions.told import ByOne
 
-__all__ = ["MOST_ROWS", "Rows", "for_sale", "with_rows"]
+__all__ = ["Rows", "scores"]
 
-MOST_ROWS = 2**13
-"""The largest limit among the candidates, unless another one is named."""
-
+_MOST_ROWS = 2**13  # the largest limit among the candidates, unless another one is named
 _LATER = 9  # times what the limit costs is what its questions are taken to spend: a tenth and nine tenths
 _LARGEST = 2**40
 
 
-def for_sale(schema: Schema, name: str | None) -> Table:
-    """The table of that name (or the only one) whose limit on rows the owner lets be bought."""
-    if name is None and len(schema) == 1:
-        name = next(iter(schema))
-    if name is None or name not in schema:
-        raise InputError(f"Name the table whose limit is to be bought: one of {', '.join(sorted(schema))}.")
-    if not schema[name].private_rows:
-        raise InputError(f'The limit on rows of {name} is not for sale: its owner can write rows = "private".')
-    return schema[name]
-
-
-def with_rows(schema: Schema, table: Table, rows: int) -> Schema:
-    """The schema with the limit that was chosen."""
-    return {**schema, table.name: replace(table, limits=replace(table.limits, rows=rows), private_rows=False)}
-
-
 @dataclass(frozen=True)
 class Rows:
-    """A limit on the rows of one unit, at most `most`, for questions that spend `later` (nine times its own price)."""
+    """A limit on the rows of one unit, at most `most` (8192), for questions that spend `later` (9 times its price)."""
 
     table: Table
-    most: int = MOST_ROWS
+    most: int | None = None
     later: Promise | None = None
 
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "RowsOffer":
         """Score the candidates by how many units have more rows."""
-        most = whole(self.most, "most", least=2)
+        most = whole(_MOST_ROWS if self.most is None else self.most, "most", least=2)
         if most > _LARGEST:
             raise InputError("most must be at most 2^40: it is the largest limit that may be chosen.")
         limits = powers(most)

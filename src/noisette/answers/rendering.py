@@ -1,16 +1,19 @@
 """Columns of an answer for people to read: numbers with their ± beside them, one below the other."""
 
+import io
 import math
 from collections.abc import Sequence
-from html import escape
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noisette.answers.column import Column
+from noisette.text import cell, html_table
 
-__all__ = ["Cell", "as_html", "as_text", "shown"]
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Cell", "as_csv", "as_html", "as_text", "shown"]
 
 _MOST_ROWS, _LONGEST = 40, 40
-_RIGHT = ' style="text-align:right"'
 _LIGHT = ' style="color:#888"'
 
 
@@ -30,19 +33,44 @@ def as_text(columns: Sequence[Column]) -> list[str]:
 
 def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
     """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
-    head = "".join(f"<th{_RIGHT if _number(c) else _LEFT}>{escape(c.name)}</th>" for c in columns)
-    body = zip(*([_td(column, cell) for cell in shown(column)] for column in columns), strict=True)
-    rows = "".join(f"<tr>{''.join(row)}</tr>" for row in body)
+    head = [cell(column.name, "th", _place(column)) for column in columns]
+    rows = zip(*([_td(column, part) for part in shown(column)] for column in columns), strict=True)
     notes = [note for note in (_more(columns), *below) if note]
-    return f"<table><tr>{head}</tr>{rows}</table>" + "".join(f"<p{_LIGHT}>{escape(note)}</p>" for note in notes)
+    return html_table(head, rows) + "".join(cell(note, "p", _LIGHT) for note in notes)
 
 
-_LEFT = ' style="text-align:left"'
+def as_csv(table: "pyarrow.Table") -> str:
+    """An Arrow table as CSV: texts in quotes, and with an apostrophe before those that a spreadsheet would run.
+
+    >>> import pyarrow
+    >>> print(as_csv(pyarrow.table({"ward": ["=1+1", "east"], "n": [-3, 5]})))
+    "ward","n"
+    "'=1+1",-3
+    "east",5
+    <BLANKLINE>
+    """
+    import pyarrow
+    from pyarrow import compute
+    from pyarrow.csv import write_csv
+
+    def harmless(values: Any) -> Any:
+        return compute.replace_substring_regex(values, r"^([=+\-@\t\r\n])", r"'\1")
+
+    texts = [pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) for kind in table.schema.types]
+    columns = [harmless(c) if text else c for c, text in zip(table.columns, texts, strict=True)]
+    buffer = io.BytesIO()
+    write_csv(pyarrow.table(columns, harmless(pyarrow.array(table.column_names)).to_pylist()), buffer)
+    return buffer.getvalue().decode()
 
 
-def _td(column: Column, cell: Cell) -> str:
-    half = f" <span{_LIGHT}>± {escape(cell.half)}</span>" if cell.half else ""
-    return f"<td{_RIGHT if _number(column) else _LEFT}>{escape(cell.value)}{half}</td>"
+def _td(column: Column, part: Cell) -> str:
+    half = " " + cell(f"± {part.half}", "span", _LIGHT) if part.half else ""
+    return cell(part.value, "td", _place(column), half)
+
+
+def _place(column: Column) -> str:
+    side = "right" if _number(column) else "left"
+    return f' style="text-align:{side}"'
 
 
 def _more(columns: Sequence[Column]) -> str:

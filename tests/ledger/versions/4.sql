@@ -1,0 +1,24 @@
+PRAGMA application_id = 1853516903;
+PRAGMA user_version = 4;
+BEGIN TRANSACTION;
+CREATE TABLE ledger_accounts (analyst TEXT PRIMARY KEY, state TEXT NOT NULL);
+INSERT INTO "ledger_accounts" VALUES('','{"budget":{"delta":"1/1000000","epsilon":"3","kind":"Approx"},"neighbours":"add/remove","plain":"1/10","rule":"zcdp","total":{"delta":"0","eps":"13/30","rho":"109/1800","slack":"0","square":"30755674172062183325522969318057/162259276829213363391578010288128"}}');
+INSERT INTO "ledger_accounts" VALUES('ana','{"budget":{"delta":"1/1000000","epsilon":"1","kind":"Approx"},"neighbours":"add/remove","plain":"1/10","rule":"zcdp","total":{"delta":"0","eps":"1/10","rho":"1/200","slack":"0","square":"5095703437859793326621840867025/324518553658426726783156020576256"}}');
+INSERT INTO "ledger_accounts" VALUES('bob','{"budget":{"epsilon":"1/2","kind":"Pure"},"neighbours":"add/remove","plain":"1/10","rule":"zcdp","total":{"delta":"0","eps":"1/3","rho":"1/18","slack":"0","square":"56415644906264573324424097769089/324518553658426726783156020576256"}}');
+CREATE TABLE ledger_answers (key TEXT PRIMARY KEY, body BLOB NOT NULL);
+INSERT INTO "ledger_answers" VALUES('k1',X'3432');
+CREATE TABLE ledger_entries (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL, key TEXT);
+INSERT INTO "ledger_entries" VALUES(1,'{"budget":{"delta":"1/1000000","epsilon":"2","kind":"Approx"},"data":{"visits":"abababababababababababababababababababababababababababababababab"},"dataset":"9a3fb64f4b2792499901fabdab1f18ea","format":1,"kind":"open","number":1,"place":"/srv/visits.ledger#7","plain":"1/10","shares":{"ana":{"delta":"1/1000000","epsilon":"1","kind":"Approx"},"bob":{"epsilon":"1/2","kind":"Pure"}},"time":"2026-01-01T12:00:00+00:00"}','5a198407b8696926723b07b0573760b8c37fbe249a0415e7ec8799804b08aa8f',NULL);
+INSERT INTO "ledger_entries" VALUES(2,'{"analyst":"ana","charge":{"delta":"0","eps":"1/10","rho":"1/200","slack":"0","square":"5095703437859793326621840867025/324518553658426726783156020576256"},"format":1,"guarantee":{"epsilon":"1/10","kind":"Pure"},"key":"k1","kind":"charge","mechanisms":[{"grid":"1","measure":"count","mechanism":"Geometric","parameters":{"scale":"10"},"sensitivity":{"l0":1,"l1":"1","l2_squared":"1","linf":"1"}}],"neighbours":"add/remove","number":2,"question":"[\"how many\"]","time":"2026-01-02T12:00:00+00:00"}','a94ca532b269424e9729015be27d4520f56beaa34353eb06a90de63b01b6d7f9','k1');
+INSERT INTO "ledger_entries" VALUES(3,'{"format":1,"kind":"answer","number":3,"of":"k1","sha256":"73475cb40a568e8da8a045ced110137e159f890ac4da883b6b17dc651b3a8049","time":"2026-01-02T12:00:00+00:00"}','7c0fa041b3e5eb17784bee40d91d083a81df98689f8bf1eeedf4d4acdf309140',NULL);
+INSERT INTO "ledger_entries" VALUES(4,'{"analyst":"bob","charge":{"delta":"0","eps":"1/3","rho":"1/18","slack":"0","square":"56415644906264573324424097769089/324518553658426726783156020576256"},"format":1,"guarantee":{"epsilon":"1/3","kind":"Pure"},"key":null,"kind":"charge","mechanisms":[],"neighbours":"add/remove","number":4,"question":"[\"how many\"]","time":"2026-01-03T12:00:00+00:00"}','86c9d4c8932d6432e16a97291a0db66e5305cebb68a05906551eb32709b55a91',NULL);
+INSERT INTO "ledger_entries" VALUES(5,'{"act":"budget","budget":{"delta":"1/1000000","epsilon":"3","kind":"Approx"},"format":1,"kind":"act","number":5,"time":"2026-01-04T12:00:00+00:00","why":"the board agreed"}','e586f6b5bf97be83b6f1ae105a5ac085e40a8354409cb26a4e0631c1c5b9166b',NULL);
+INSERT INTO "ledger_entries" VALUES(6,'{"format":1,"key":"record\ncdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd","kind":"release","number":6,"of":"k1","time":"2026-01-05T12:00:00+00:00"}','8827d57b296eaa7c5dfd125ec62d07394f5864aaee95ccff78c3cc97238cd2de','record
+cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd');
+INSERT INTO "ledger_entries" VALUES(7,'{"analyst":"ana","column":"age","format":1,"kind":"purchase","number":7,"of":"k1","policy":"[tables.visits.columns.age]\nbounds = [16, 128]","spend":{"epsilon":"1/10","kind":"Pure"},"table":"visits","terms":"","time":"2026-01-06T12:00:00+00:00","what":"bounds"}','b90c77be1bae6b8d2624d0848887758b16baa9c6ffe52d5634331d395e8def9e',NULL);
+CREATE TABLE ledger_head (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL, hash TEXT NOT NULL, about TEXT NOT NULL);
+INSERT INTO "ledger_head" VALUES(1,7,'b90c77be1bae6b8d2624d0848887758b16baa9c6ffe52d5634331d395e8def9e','{"data":{"visits":"abababababababababababababababababababababababababababababababab"},"dataset":"9a3fb64f4b2792499901fabdab1f18ea","place":"/srv/visits.ledger#7","shared":true}');
+CREATE UNIQUE INDEX ledger_keys ON ledger_entries (key) WHERE key IS NOT NULL;
+CREATE TRIGGER ledger_UPDATE BEFORE UPDATE ON ledger_entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
+CREATE TRIGGER ledger_DELETE BEFORE DELETE ON ledger_entries BEGIN SELECT RAISE(ABORT, 'append only'); END;
+COMMIT;
