@@ -12,7 +12,7 @@ import pytest
 import noisette as nz
 from noisette.errors import InputError
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 WARDS = ["east", "north", "south"]
 N = 3_000

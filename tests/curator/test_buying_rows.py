@@ -20,7 +20,7 @@ from noisette.curator.buying_rows import Rows, for_sale, scores
 from noisette.errors import BudgetError, InputError, NoisetteError
 from noisette.mechanisms import Exponential
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 ONE = nz.Pure(1)

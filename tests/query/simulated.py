@@ -18,7 +18,7 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Exact
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 SIZES = {"a none": 0, "b one": 1, "c tiny": 4, "d small": 20, "e middle": 200, "f large": 3000}
 BOUNDS = 0, 100

@@ -19,7 +19,7 @@ from noisette.query.prepare import prepare
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
 from noisette.query.stability import MOST_JOINED, MOST_PAIRS
-from noisette.questions.contract import declared
+from noisette.questions.parts.offers import declared
 
 WHOLE, DAY = Kind("integer", nullable=False), Kind("integer", Fraction(0), Fraction(99), Fraction(1))
 

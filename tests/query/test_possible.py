@@ -19,7 +19,7 @@ from noisette.query.kind import Kind
 from noisette.query.possible import possible
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 INF = math.inf
 TABLE = Table(

@@ -17,7 +17,7 @@ from tests.contracts.world import VISITS, WARDS, opened
 import noisette as nz
 from noisette.exact.random import SystemRandom
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 WRITTEN = Path(__file__).with_name("texts.json")
 SPENDS = {"pure": nz.Pure(2), "approx": nz.Approx(2, "1e-7"), "zcdp": nz.ZCDP("1/4")}

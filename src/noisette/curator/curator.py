@@ -27,7 +27,8 @@ from noisette.query.plan import Query
 from noisette.query.schema import Schema
 from noisette.query.sql import parse
 from noisette.questions.above import BEGIN, Above, Exactly, Watching
-from noisette.questions.contract import Offer, Queries, Question
+from noisette.questions.contract import Offer, Question
+from noisette.questions.parts.queries import Queries
 
 __all__ = ["Curator", "new_secret"]
 
@@ -133,7 +134,7 @@ class Curator:
     def stream(self, above: Above, *, spend: Spend) -> Watch:
         """Begin a stream of questions against a threshold, or go on with it: all of it is charged, once."""
         promise = self._promise(spend)
-        offer = watching(above).offer(self._schema, promise, self.policy.neighbours, 0.95)
+        offer = watching(above).stream(self._schema, promise, self.policy.neighbours)
         key = self._key(offer, promise)
         self._check_process()
         with self._lock:
@@ -184,6 +185,12 @@ class Curator:
     def _offer(self, question: Any, spend: Promise, level: float) -> Offer:
         return self._question(question).offer(self._schema, spend, self.policy.neighbours, level)
 
+    def _terms(self, question: Any, spend: Promise, level: float) -> Offer | Watching:
+        """The offer of a question, or what a stream would be: both can be explained."""
+        if isinstance(question, Above):
+            return question.stream(self._schema, spend, self.policy.neighbours, level)
+        return self._offer(question, spend, level)
+
     def _question(self, question: Any) -> Question:
         """A question of any sort as a value."""
         if _several(question):
@@ -214,7 +221,7 @@ class Curator:
                 self._kept[key] = paid(self.ledger, offer, key, self._draw, analyst=self.analyst)
             return self._kept[key]
 
-    def _key(self, offer: Offer, spend: Promise) -> str:
+    def _key(self, offer: Offer | Watching, spend: Promise) -> str:
         return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), self.analyst)
 
     def _check_process(self) -> None:
@@ -242,7 +249,7 @@ class Curator:
         return Release(columns, level, offer.guarantee, offer.unit, budget, budget, record, caveats)
 
     def _explained(self, question: Any, spend: Promise, level: float, sizes: tuple[int, ...]) -> Explanation:
-        offer = self._offer(question, spend, level)
+        offer = self._terms(question, spend, level)
         answers = tuple(offer.expected(sizes))
 
         def again(promise: Promise) -> Explanation:
