@@ -55,7 +55,7 @@ def offered(*texts, spend, neighbours=Neighbours.ADD_REMOVE, schema=SCHEMA):
 
 
 def designed(*texts, **options) -> Design:
-    return offered(*texts, **options).design
+    return offered(*texts, **options).procedure.design
 
 
 # The promise is kept

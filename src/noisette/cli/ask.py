@@ -1,4 +1,4 @@
-"""`noisette ask`: questions in SQL, answers with noise and error bars."""
+"""`noisette ask`: questions in SQL or JSON, answers with noise and error bars."""
 
 import io
 from pathlib import Path
@@ -27,7 +27,7 @@ def ask(
     analyst: Analyst = None,
     project: Folder = None,
 ) -> None:
-    """Ask in SQL and pay for the answer; the same question for the same spend is free the next time.
+    """Ask in SQL or JSON and pay for the answer; the same question for the same spend is free the next time.
 
     Several statements, separated by semicolons, are planned together and share what is spent. JSON is one line for each
     answer: its record, with which the promise can be checked.
@@ -40,7 +40,8 @@ def ask(
         raise InputError("The folder of the Parquet file is missing: create it first.")
     promise, asked = amount(spend, "--spend"), questions_of(question, file)
     with patience("Asking"), curator_of(project, asking=True, analyst=analyst) as curator:
-        answers = curator.ask(asked, spend=promise, level=level)
+        found = curator.ask(asked, spend=promise, level=level)
+    answers: list[Release] = found if isinstance(found, list) else [found]
     if parquet is not None:
         _write_parquet(answers, parquet)
     if csv:  # numbers alone go on; what to know about them goes to the terminal

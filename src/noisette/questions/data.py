@@ -23,7 +23,7 @@ from noisette.query.frame import Frame
 from noisette.questions import FILES
 from noisette.questions.parts.rows import rows_text
 
-__all__ = ["JsonQuestion", "from_data", "from_json", "name_of", "parameters"]
+__all__ = ["JsonQuestion", "from_data", "from_json", "listed"]
 
 _LONGEST = 1_000_000  # characters
 _EXAMPLE = '{"mode": {"column": "ward"}}'
@@ -152,6 +152,24 @@ def _fields(name: str, kind: type, given: Any) -> dict[str, Any]:
 def _example(name: str) -> str:
     example: str = importlib.import_module(f"noisette.questions.{name}").examples[0].to_json()
     return example
+
+
+def listed() -> list[dict[str, Any]]:
+    """Every question: its name, what it answers, its fields with their defaults, and an example."""
+    return [_described(name) for name in FILES]
+
+
+def _described(name: str) -> dict[str, Any]:
+    module = importlib.import_module(f"noisette.questions.{name}")
+    kind: type = getattr(module, FILES[name])
+    fields = [_field(one) for one in parameters(kind).values()]
+    about = " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+    return {"name": name, "about": about, "fields": fields, "example": module.examples[0].to_json()}
+
+
+def _field(one: inspect.Parameter) -> dict[str, Any]:
+    required = one.default is one.empty
+    return {"name": one.name, "required": required} | ({} if required else {"default": plain(one.default)})
 
 
 # Fields

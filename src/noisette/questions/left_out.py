@@ -7,7 +7,6 @@ are weighted sums of the same noisy ones, so more candidates cost more error but
 import datetime
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,7 +48,6 @@ Cells: TypeAlias = UnitCells | ValueCells
 Floats: TypeAlias = NDArray[np.float64]
 
 _LARGEST, _MANY, _HUGE = 2**20, 64, 2.0**62
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _UNSEEN = "What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds."
 _ASK = (
     'Name candidates of one sort: rows=[1, 2, 4, 8], groups=[1, 2, 4] with by="ward", or a column and bounds=[(0, 9)].'
@@ -135,9 +133,12 @@ def _plain(bound: Any) -> int | Fraction | str:
     """A bound as JSON can carry it: an exact number, or a date as a text."""
     if isinstance(bound, datetime.date):
         return bound.isoformat()
-    if isinstance(bound, str) and _DATE.match(bound):
-        return bound
-    found = fraction(bound, "each of bounds")
+    try:
+        found = fraction(bound, "each of bounds")
+    except InputError:
+        if isinstance(bound, str):  # a date, if the column holds dates
+            return bound
+        raise
     return found.numerator if found.denominator == 1 else found
 
 

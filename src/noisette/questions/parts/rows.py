@@ -3,6 +3,7 @@
 `of="SELECT * FROM visits WHERE age >= 18"` names them; a frame that is given there becomes the text it stands for.
 """
 
+import re
 from typing import Any
 
 from noisette.errors import InputError
@@ -21,6 +22,7 @@ __all__ = ["Rows", "counted", "rows_of", "rows_text"]
 Rows = str | Frame | None
 """SQL, or a table's methods; None is the one private table, or the one that has the column."""
 
+_SELECT = re.compile(r"\s*(SELECT|WITH)\b", re.IGNORECASE)
 _ASK = 'of must be rows: of="SELECT * FROM visits WHERE age >= 18", or curator.table("visits").where("age >= 18").'
 
 
@@ -33,7 +35,7 @@ def rows_text(of: Any) -> Rows:
     >>> rows_text(frame({"visits": visits}, "visits").where("ward <> 'A'"))
     "SELECT * FROM visits WHERE visits.ward <> 'A'"
     """
-    if of is None or (isinstance(of, str) and of):
+    if of is None or (isinstance(of, str) and _SELECT.match(of)):
         return of
     if not isinstance(of, Frame):
         raise InputError(_ASK)
