@@ -24,7 +24,7 @@ from noisette.query.design import Task
 from noisette.query.measure import Exact, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
-from noisette.questions.parts.scores import Scores
+from noisette.questions.parts.choice import Scores
 
 SECRET = bytes(range(16))
 PLANNED, ANSWERED = 5, 20  # seconds of processor time: far more than any of these needs

@@ -202,7 +202,7 @@ def read_distinct(sentence, offer, schema):
 
 def read_small(sentence, offer, _):
     """A rule that keeps half of the groups of that size, and fewer of smaller ones."""
-    least, (rule,) = int(SMALL.fullmatch(sentence)[1].replace(",", "")), offer.design.keys.values()
+    least, (rule,) = int(SMALL.fullmatch(sentence)[1].replace(",", "")), offer.procedure.design.keys.values()
     assert rule.chance(least) >= 0.5 > rule.chance(least - 1)
     return "declare the keys"
 
@@ -314,8 +314,8 @@ def _deviation(part):
 
 def read_changes(found, schema):
     """Among extreme rows of one patient some change a measure by what is said, and none by more."""
-    shape, part = found.offer.prepared[0].shape, found.offer.prepared[0].part
-    [(_, result)] = [output for output in found.offer.prepared[0].query.outputs if output[0] == "y"]
+    shape, part = found.offer.procedure.prepared[0].shape, found.offer.procedure.prepared[0].part
+    [(_, result)] = [output for output in found.offer.procedure.prepared[0].query.outputs if output[0] == "y"]
     measures = [m for a in dict.fromkeys(aggregates_of(result)) for m in measures_of(a, shape, part)]
     said = found.columns[0].sensitivity.split("; ")
     assert len(said) == len(dict.fromkeys(measures))

@@ -13,9 +13,8 @@ import pytest
 import noisette as nz
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import Geometric
-from noisette.releases.blocks.means import _steps, mean, winsorized
+from noisette.releases.blocks.means import STEPS, _steps, mean, winsorized
 from noisette.releases.blocks.medians import median
-from noisette.releases.blocks.noise import STEPS
 from noisette.releases.blocks.numbers import CELLS, Numbers
 from noisette.releases.blocks.terms import Terms
 from noisette.releases.blocks.votes import mode, stable

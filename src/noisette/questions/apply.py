@@ -70,7 +70,7 @@ class Apply(JsonQuestion):
 
     The function gets a pyarrow.Table of one block with `columns` (all but the unit's, unless named), and gives a number
     within `bounds`, or several if `outputs` says how many or what they are called, or a label (of `labels`). What else
-    it does counts as `default`: the middle of the bounds, or no vote. It may take so many `seconds` and so much
+    it does counts as `default`: the middle of the bounds, or no vote. It may take `seconds` and
     `memory` for a block, and has no files, no network, no threads; it finds the modules that it names, and `modules`.
     A unit is in `each` of the blocks: in one, or in several, which are then larger and need as many times the noise.
 
@@ -87,7 +87,7 @@ class Apply(JsonQuestion):
     aggregate: str
     columns: tuple[str, ...] | None
     of: Rows
-    limits: running.Limits
+    limits: running.BlockLimits
     numbers: Numbers | None
     labels: tuple[str, ...] | None
     default: str | None
@@ -131,7 +131,7 @@ class Apply(JsonQuestion):
             "aggregate": aggregate,
             "columns": None if columns is None else options.texts(columns, "columns"),
             "of": rows_text(of),
-            "limits": running.Limits(options.seconds(seconds), options.memory(memory)),
+            "limits": running.BlockLimits(options.seconds(seconds), options.memory(memory)),
             "numbers": numbers,
             "labels": listed,
             "default": vote,
@@ -205,7 +205,7 @@ class Apply(JsonQuestion):
     def advise(self, units: int, *, spend: Spend, level: float = 0.95) -> Advice:
         """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public.
 
-        Of a stable mode, for the noise: the share of the votes by which a label must lead to be told at that level.
+        Of a stable mode, for the noise: the share of the votes by which a label must lead to be released at that level.
         """
         asked = as_promise(spend)
         if whole(units, "units") * self.each < 2 * self.blocks:

@@ -16,9 +16,8 @@ from noisette.query.plan import Query
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
-from noisette.questions.parts.choice import Contest
+from noisette.questions.parts.choice import Contest, Scores, scores_of
 from noisette.questions.parts.queries import query_of, query_text
-from noisette.questions.parts.scores import Scores, scores_of
 
 __all__ = ["Choose"]
 

@@ -13,10 +13,9 @@ from noisette.query.schema import Schema
 from noisette.query.types import ARROW
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
-from noisette.questions.parts.choice import Contest
+from noisette.questions.parts.choice import Contest, Scores
 from noisette.questions.parts.queries import Queries
 from noisette.questions.parts.rows import Rows, counted
-from noisette.questions.parts.scores import Scores
 
 __all__ = ["Top"]
 

@@ -16,7 +16,7 @@ __all__ = ["Terms", "recorded"]
 
 @dataclass(frozen=True)
 class Terms:
-    """So many blocks, a unit in `each` of them, what may be spent, for which relation, and the level of error bars."""
+    """The number of blocks, of which `each` hold a unit; what may be spent, the relation, and the level of bars."""
 
     blocks: int
     each: int
@@ -25,7 +25,7 @@ class Terms:
     level: float
 
     @property
-    def reach(self) -> Sensitivity:
+    def sensitivity(self) -> Sensitivity:
         """Of a histogram of what the blocks give: up to `each` of them leave one count for another one."""
         return histogram(neighbours=Neighbours.REPLACE).times(self.each)
 
@@ -43,18 +43,18 @@ class Terms:
         return guarantee.restated(self.neighbours)
 
 
-def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:
+def recorded(mechanism: Any, measure: str, moved: Sensitivity) -> dict[str, Any]:
     """A mechanism with what it is applied to, for the record; sensitivities are those of replaced blocks."""
     return {
         "mechanism": type(mechanism).__name__,
         "parameters": {name: str(value) for name, value in vars(mechanism).items() if name[0] != "_"},
         "measure": measure,
         "grid": "1",
-        "relation": str(reach.neighbours),
+        "relation": str(moved.neighbours),
         "sensitivity": {
-            "l0": reach.l0,
-            "l1": str(reach.l1),
-            "l2_squared": str(reach.l2_squared),
-            "linf": str(reach.linf),
+            "l0": moved.l0,
+            "l1": str(moved.l1),
+            "l2_squared": str(moved.l2_squared),
+            "linf": str(moved.linf),
         },
     }
