@@ -25,6 +25,7 @@ from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
 from noisette.query.prepare import aggregates_of
+from noisette.query.stability import kinds_read
 from noisette.questions.parts.queries import Measuring
 
 SECRET = bytes(16)
@@ -379,19 +380,20 @@ def test_every_question_says_what_it_leaves_out(clinic, name):
     for i, sentences in enumerate(offer.caveats):
         said = " ".join(sentences)
         assert ("are used; further rows are left out" in said) == bounded
-        assert ("age beyond [0, 100]" in said) == any(n == "visits.age" and kind.bounded for n, kind in _read(offer, i))
+        read = _read(offer, clinic.schema, i)
+        assert ("age beyond [0, 100]" in said) == any(n == "visits.age" and kind.bounded for n, kind in read)
         for sentence in sentences:
             assert CLAMPED.fullmatch(sentence) or any(pattern.fullmatch(sentence) for pattern in PATTERNS), sentence
 
 
-def _read(offer, i=0):
+def _read(offer, schema, i=0):
     procedure = offer.procedure
-    if hasattr(procedure, "read"):
-        return procedure.read
+    if hasattr(procedure, "relation"):
+        return kinds_read(procedure.relation, schema, [full for full, _ in procedure.columns])
     if isinstance(procedure, Measuring):
         return procedure.prepared[i].read
     if hasattr(procedure, "offers"):
-        return [one for _, other in procedure.offers for one in _read(other)]
+        return [one for _, other in procedure.offers for one in _read(other, schema)]
     prepared = procedure.scores.prepared if hasattr(procedure, "scores") else procedure.prepared
     return [one for each in (prepared if isinstance(prepared, tuple) else (prepared,)) for one in each.read]
 
