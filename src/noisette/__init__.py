@@ -30,14 +30,12 @@ from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure,
 
 __version__ = "0.1.0"
 
+_QUESTIONS = sorted(_importlib.import_module("noisette.questions").FILES.values())
+
 __all__ = [
+    *_QUESTIONS,
     "ZCDP",
-    "Above",
-    "Apply",
     "Approx",
-    "Best",
-    "Centre",
-    "Choose",
     "Curator",
     "Exponential",
     "Gaussian",
@@ -46,11 +44,7 @@ __all__ = [
     "KNorm",
     "Keep",
     "Laplace",
-    "LeftOut",
-    "Mode",
-    "Nearest",
     "Neighbours",
-    "OrderStatistic",
     "PermuteAndFlip",
     "Policy",
     "Profile",
@@ -58,12 +52,8 @@ __all__ = [
     "Quantile",
     "RandomizedResponse",
     "Release",
-    "Spread",
     "Staircase",
     "Threshold",
-    "Top",
-    "Triangles",
-    "TrimmedMean",
     "TruncatedGeometric",
     "accuracy",
     "answers",
@@ -85,22 +75,10 @@ __all__ = [
 
 _LATE = {"accuracy", "answers", "attacks", "audit", "charts", "curator", "query", "questions"}
 _LATE_NAMES = {
-    "Above": "questions",
-    "Apply": "questions",
-    "Best": "questions",
-    "Centre": "questions",
-    "Choose": "questions",
+    **dict.fromkeys(_QUESTIONS, "questions"),
     "Curator": "curator",
-    "LeftOut": "questions",
-    "Mode": "questions",
-    "Nearest": "questions",
-    "OrderStatistic": "questions",
     "Policy": "curator",
     "Release": "answers",
-    "Spread": "questions",
-    "Top": "questions",
-    "Triangles": "questions",
-    "TrimmedMean": "questions",
     "open": "curator",
 }
 

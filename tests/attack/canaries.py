@@ -26,6 +26,20 @@ from noisette.errors import NoisetteError
 
 FOLDERS = ("TMPDIR", "TEMP", "TMP", "HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
 SPEND = nz.Approx(1, "1e-12")  # an unknown key that one person holds is released that rarely
+PLAIN_JSON = '{"mode": {"column": "g"}}'
+WRONG_JSON = [  # the marker is in the question, and must not come back in a refusal
+    f'{{"{CANARY}": {{"column": "g"}}}}',
+    f'{{"mode": {{"{CANARY}": "g"}}}}',
+    f'{{"mode": {{"column": "g", "lead": "{CANARY}"}}}}',
+    f'{{"mode": {{"column": "g", "of": "{CANARY}"}}}}',
+    f'{{"top": {{"column": "g", "k": {{"{CANARY}": {NUMBER}}}}}}}',
+    f'{{"choose": {{"candidates": [{{"date": "{CANARY}"}}, {NUMBER}], "score": "{CANARY}"}}}}',
+    f'{{"best": {{"candidates": [{{"{CANARY}": 1}}, 2], "by": "{CANARY}"}}}}',
+    f'{{"left_out": {{"rows": ["{CANARY}"], "by": "{CANARY}"}}}}',
+    f'{{"spread": {{"column": "g", "grid": "{CANARY}"}}}}',
+    f'{{"apply": {{"function": "{CANARY}", "blocks": {NUMBER}}}}}',
+    f'{{"mode": "{CANARY}',
+]
 ASKED = [
     COUNT,
     BY_TEXT,
@@ -35,6 +49,8 @@ ASKED = [
     Question(python='nz.Top("k", 2)'),
     Question(python='nz.TrimmedMean("x", trim=1)'),
     Question(python='nz.Spread("k")'),
+    Question(python=f"nz.questions.from_json('{PLAIN_JSON}')"),
+    *(Question(python=f"nz.questions.from_json({text!r})") for text in WRONG_JSON),
     Question(aggregates=("SUM(v.g)",)),
     Question(aggregates=("SUM(v.nothing)",)),
     Question(aggregates=("CAST(v.g AS INTEGER)",)),

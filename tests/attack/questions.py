@@ -1,10 +1,13 @@
 """Random questions about the tables of `tables`, through every front end: SQL, frames, and each question there is.
 
 A question is a text that can be printed and asked again: SQL, or Python with `nz` and `t`, which gives a table. Those
-of `noisette.questions` are found by their names; `PYTHON` says how each is written, and a test misses none of them.
+of `noisette.questions` are found by their files and asked as the JSON of their examples; `PYTHON` also writes most of
+them in random ways.
 """
 
+import importlib
 import random
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import noisette as nz
 from noisette.curator.purchases.bounds import Bounds
 from noisette.query.plan import Query
+from noisette.questions import FILES
 
 SPENDS = [nz.Approx(1, "1e-6"), nz.Pure(1), nz.ZCDP("1/4"), nz.Approx("1/1000", "1e-9")]
 
@@ -229,7 +233,19 @@ def _above(rng: random.Random) -> str:
     return f"nz.Above({rng.choice([0, 2])}, sensitivity={most}, of='{of}')"
 
 
+COLUMNS = {"visits": "v", "patient_id": "u", "age": "k", "ward": "g", "complaint": "g", "cost": "x"}
+
+
+def _as_json(file: str) -> Callable[[random.Random], str]:
+    """The examples of a question as JSON, with tables and columns of these worlds in place of the hospital's."""
+    examples = importlib.import_module(f"noisette.questions.{file}").examples
+    names = re.compile(r"\b(" + "|".join(COLUMNS) + r")\b")
+    texts = [names.sub(lambda name: COLUMNS[name[0]], example.to_json()) for example in examples]
+    return lambda rng: f"nz.questions.from_json({rng.choice(texts)!r})"
+
+
 PYTHON: dict[str, Callable[[random.Random], str]] = {
+    **{f"json {file}": _as_json(file) for file in FILES if file not in ("above", "apply")},  # a stream, and a function
     "frame": _framed,
     "bounds": lambda rng: f"bounds('{rng.choice(['v', 'l'])}', '{rng.choice(['k', 'x', 'd', 'y'])}')",
     "Above": _above,
@@ -257,7 +273,7 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     ),
     "TrimmedMean": lambda rng: f'nz.TrimmedMean("{_whole(rng)}", trim=1, of={_rows(rng)})',
 }
-"""How each question is written, by the name it has in `noisette.questions`; and what can be asked besides these."""
+"""How each question is written: as JSON, by its name in `noisette.questions`, and what can be asked besides."""
 
 
 def streamed(curator: Any) -> list[Query]:

@@ -86,7 +86,7 @@ def test_a_plan_is_made_soon(shelf, question, spend):
 
 
 def test_a_plan_that_takes_long_is_convicted(shelf, monkeypatch):
-    monkeypatch.setattr("noisette.questions.contract.design", lambda *_: _forever())
+    monkeypatch.setattr("noisette.questions.parts.queries.design", lambda *_: _forever())
     with pytest.raises(Convicted, match="a plan takes more than"):
         plans(shelf, [COUNT], SPENDS[:1], most=1)
 

@@ -24,7 +24,7 @@ from noisette.query.design import Task
 from noisette.query.measure import Exact, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
-from noisette.questions.scored import Scores
+from noisette.questions.parts.choice import Scores
 
 SECRET = bytes(range(16))
 PLANNED, ANSWERED = 5, 20  # seconds of processor time: far more than any of these needs
@@ -122,9 +122,10 @@ def inside(value: Any) -> Iterator[Any]:
 
 def stated(offer: Any, request: Request, measure: Measure, relation: Neighbours) -> Sensitivity | None:
     """The largest sensitivity that holds by what an offer says of a request; None if it says nothing of it."""
-    reach = getattr(offer, "reach", None)
-    if isinstance(reach, Sensitivity) and getattr(getattr(offer, "prepared", None), "request", None) == request:
-        return reach
+    procedure = offer.procedure
+    moved = getattr(procedure, "sensitivity", None)
+    if isinstance(moved, Sensitivity) and getattr(getattr(procedure, "prepared", None), "request", None) == request:
+        return moved
     found = [part.part for part in inside(offer) if isinstance(part, Prepared | Task) and part.request == request]
     return min((sensitivity(measure, part, relation) for part in found), key=lambda s: s.l1, default=None)
 
@@ -178,7 +179,7 @@ def _excess_of_scores(offer: Any, before: Spy, after: Spy, relation: Neighbours)
         if not all(one.request in spy.measured for one in scores.prepared for spy in (before, after)):
             continue
         change = [b - a for a, b in zip(*(_scores(scores, spy) for spy in (before, after)), strict=True)]
-        reach = scores.reach(relation)
+        reach = scores.sensitivity(relation)
         if max(map(abs, change)) > reach.linf or sum(map(abs, change)) > reach.l1:
             yield f"scores moved by {change}, stated {reach.linf} each and {reach.l1} together, {relation}"
         if relation is Neighbours.ADD_REMOVE and scores.monotone and min(change) < 0 < max(change):
@@ -214,9 +215,10 @@ def planned(curator: Any, question: Question, relation: Neighbours) -> tuple[Any
     """An offer, or why there is none."""
     try:
         with within(PLANNED):
-            return curator._question(question.built(curator)).offer(
-                curator.schema, question.spend, relation, 0.95
-            ), None
+            asked = question.built(curator)
+            if hasattr(asked, "stream"):
+                return asked.stream(curator.schema, question.spend, relation), None
+            return curator._question(asked).offer(curator.schema, question.spend, relation, 0.95), None
     except InputError as error:
         return None, str(error)
     except TooLong:

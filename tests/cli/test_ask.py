@@ -166,7 +166,7 @@ def test_a_draw_that_fails_is_charged_once_and_fails_for_ever(opened, monkeypatc
         raise RuntimeError(CANARY)
 
     with monkeypatch.context() as broken:
-        broken.setattr("noisette.questions.contract.draw", fails)
+        broken.setattr("noisette.questions.parts.queries.draw", fails)
         first = refused(1, "ask", COUNT, "--spend", "0.5")
     assert "failed after it was charged" in first
     assert refused(1, "ask", COUNT, "--spend", "0.5") == first  # that is its answer, though nothing is broken any more

@@ -23,7 +23,9 @@ STEPS = {
 COMMANDS = [step["command"] for step in STEPS["command-line.md"] if step["command"]]
 
 
-@pytest.mark.parametrize("command", ["open", "ask", "explain", "left-out", "buy", "budget", "check", "ledger"])
+@pytest.mark.parametrize(
+    "command", ["open", "ask", "explain", "questions", "left-out", "buy", "budget", "check", "ledger"]
+)
 def test_help_has_examples(command):
     shown = run(command, "--help", terminal_width=200)
     assert shown.exit_code == 0
@@ -37,6 +39,7 @@ def test_every_command_is_listed_and_has_a_page():
         "open",
         "ask",
         "explain",
+        "questions",
         "left-out",
         "buy",
         "budget",

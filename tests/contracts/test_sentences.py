@@ -25,7 +25,8 @@ from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
 from noisette.query.plan import aggregates_of
-from noisette.questions.contract import QueryOffer
+from noisette.query.stability import kinds_read
+from noisette.questions.parts.queries import Measuring
 
 SECRET = bytes(16)
 NAMES = ("patient", "ward", "illness", "age", "pay", "day")
@@ -100,13 +101,14 @@ def changed(**new):
 
 def requests(offer):
     """What an offer asks an engine for."""
-    if isinstance(offer, QueryOffer):
-        return [task.request for task in offer.design.tasks]
-    if hasattr(offer, "scores"):
-        return [one.request for one in offer.scores.prepared]
-    if hasattr(offer, "offers"):
-        return [request for _, one in offer.offers for request in requests(one)]
-    return [offer.prepared.request]
+    procedure = offer.procedure
+    if isinstance(procedure, Measuring):
+        return [task.request for task in procedure.design.tasks]
+    if hasattr(procedure, "scores"):
+        return [one.request for one in procedure.scores.prepared]
+    if hasattr(procedure, "offers"):
+        return [request for _, one in procedure.offers for request in requests(one)]
+    return [procedure.prepared.request]
 
 
 @lru_cache(maxsize=64)
@@ -201,7 +203,7 @@ def read_distinct(sentence, offer, schema):
 
 def read_small(sentence, offer, _):
     """A rule that keeps half of the groups of that size, and fewer of smaller ones."""
-    least, (rule,) = int(SMALL.fullmatch(sentence)[1].replace(",", "")), offer.design.keys.values()
+    least, (rule,) = int(SMALL.fullmatch(sentence)[1].replace(",", "")), offer.procedure.design.keys.values()
     assert rule.chance(least) >= 0.5 > rule.chance(least - 1)
     return "declare the keys"
 
@@ -313,8 +315,8 @@ def _deviation(part):
 
 def read_changes(found, schema):
     """Among extreme rows of one patient some change a measure by what is said, and none by more."""
-    shape, part = found.offer.prepared[0].shape, found.offer.prepared[0].part
-    [(_, result)] = [output for output in found.offer.prepared[0].query.outputs if output[0] == "y"]
+    shape, part = found.offer.procedure.prepared[0].shape, found.offer.procedure.prepared[0].part
+    [(_, result)] = [output for output in found.offer.procedure.prepared[0].query.outputs if output[0] == "y"]
     measures = [m for a in dict.fromkeys(aggregates_of(result)) for m in measures_of(a, shape, part)]
     said = found.columns[0].sensitivity.split("; ")
     assert len(said) == len(dict.fromkeys(measures))
@@ -360,36 +362,39 @@ QUICK = [name for name in known.VALUES if "apply" not in name]
 
 @pytest.fixture(scope="module")
 def clinic():
-    tables = {"tables": {"visits": known.RULES, "places": known.PUBLIC}}
-    data = {"visits": known.VISITS, "places": known.PLACES}
-    return nz.open(data, budget=nz.Approx(1000, "1e-4"), policy=tables)
+    tables = {"tables": {"visits": known.RULES, "wards": known.PUBLIC}}
+    return nz.open(known.TABLES, budget=nz.Approx(1000, "1e-4"), policy=tables)
 
 
 def spent(name):
-    return known.SPENDS[1] if name in known.NEED_DELTA else known.SPENDS[0]
+    return known.SPENDS[1] if known.needs_delta(name) else known.SPENDS[0]
 
 
 @pytest.mark.parametrize("name", known.EVERY)
 def test_every_question_says_what_it_leaves_out(clinic, name):
     """A unit with more rows than the limits allow is bounded by every question but those that take blocks of units."""
     offer = known.question(name, clinic.schema).offer(clinic.schema, spent(name), nz.Neighbours.ADD_REMOVE, 0.95)
-    bounded = "apply" not in name and "left out by limits" not in name and name != "per unit"
+    asked = known.VALUES.get(name)
+    by_limits = isinstance(asked, nz.LeftOut) and asked.bounds is None
+    bounded = "apply" not in name and not by_limits and name != "per unit"
     for i, sentences in enumerate(offer.caveats):
         said = " ".join(sentences)
         assert ("are used; further rows are left out" in said) == bounded
-        assert ("age beyond [0, 100]" in said) == any(n == "visits.age" and kind.bounded for n, kind in _read(offer, i))
+        read = _read(offer, clinic.schema, i)
+        assert ("age beyond [0, 100]" in said) == any(n == "visits.age" and kind.bounded for n, kind in read)
         for sentence in sentences:
             assert CLAMPED.fullmatch(sentence) or any(pattern.fullmatch(sentence) for pattern in PATTERNS), sentence
 
 
-def _read(offer, i=0):
-    if hasattr(offer, "read"):
-        return offer.read
-    if isinstance(offer, QueryOffer):
-        return offer.prepared[i].read
-    if hasattr(offer, "offers"):
-        return [one for _, other in offer.offers for one in _read(other)]
-    prepared = offer.scores.prepared if hasattr(offer, "scores") else offer.prepared
+def _read(offer, schema, i=0):
+    procedure = offer.procedure
+    if hasattr(procedure, "relation"):
+        return kinds_read(procedure.relation, schema, [full for full, _ in procedure.columns])
+    if isinstance(procedure, Measuring):
+        return procedure.prepared[i].read
+    if hasattr(procedure, "offers"):
+        return [one for _, other in procedure.offers for one in _read(other, schema)]
+    prepared = procedure.scores.prepared if hasattr(procedure, "scores") else procedure.prepared
     return [one for each in (prepared if isinstance(prepared, tuple) else (prepared,)) for one in each.read]
 
 

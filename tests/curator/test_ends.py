@@ -26,7 +26,7 @@ from noisette.errors import BudgetError, FailedError, InputError, NoisetteError,
 from noisette.ledger import Book, Memory, open_ledger
 from noisette.mechanisms import SparseVector
 from noisette.questions import Above, Best, Mode
-from noisette.questions.contract import QueryOffer
+from noisette.questions.contract import Offer
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = "SELECT COUNT(*) AS n FROM visits"
@@ -111,7 +111,7 @@ def test_one_sentence_for_all_reasons(clinic, fault):
 def test_so_it_is_wherever_it_fails(clinic, monkeypatch, step):
     curator, _ = clinic
     with monkeypatch.context() as broken:
-        broken.setattr(QueryOffer, step, raising(ValueError(CANARY)))
+        broken.setattr(Offer, step, raising(ValueError(CANARY)))
         failed(lambda: curator.sql(COUNT, spend=1))
     failed(lambda: curator.sql(COUNT, spend=1))
     assert curator.budget.spent.epsilon == 1

@@ -481,7 +481,7 @@ def test_the_charge_can_be_checked_from_its_record(project):
 @pytest.mark.parametrize("of", ["counts", "numbers"])
 def test_the_price_is_that_of_the_proof(neighbours, of):
     c, d = 4, 3
-    offer = Above(30, positives=c, sensitivity=d, of=of).offer({}, nz.Pure(2), neighbours, 0.95)
+    offer = Above(30, positives=c, sensitivity=d, of=of).stream({}, nz.Pure(2), neighbours)
     m = offer.mechanism
     one_way = of == "counts" and neighbours is nz.Neighbours.ADD_REMOVE
     assert d / m.threshold_scale + (1 if one_way else 2) * c * d / m.scale == 2
@@ -521,7 +521,7 @@ def forgotten():
 def moves(question, of):
     """How far each patient moves a question when they come, in steps of 7."""
     whole = clinic_without("nobody")
-    stream = Above(0, sensitivity=14_000, unit=7, of=of).offer(whole.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+    stream = Above(0, sensitivity=14_000, unit=7, of=of).stream(whole.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE)
     exactly = stream.exactly(parse(question, whole.schema), whole.schema)
     numbers = [
         exactly.draw(curator._source, curator.schema, bytes(16))
@@ -563,7 +563,7 @@ def spread(rounding):
 
 def test_rounding_moves_nobody_further_than_the_sensitivity():
     schema = opened(rows=2).schema
-    offer = Above(0, sensitivity=2, unit=2).offer(schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+    offer = Above(0, sensitivity=2, unit=2).stream(schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE)
     exactly = offer.exactly(parse("SELECT COUNT(*) FROM visits", schema), schema)
     assert (exactly.step, exactly.rounded) == (Fraction(1, 2), True)
     assert spread(lambda x: exactly.draw(Fixed(x), schema, b"")) == 1

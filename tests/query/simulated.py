@@ -18,7 +18,7 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Exact
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 SIZES = {"a none": 0, "b one": 1, "c tiny": 4, "d small": 20, "e middle": 200, "f large": 3000}
 BOUNDS = 0, 100
@@ -87,11 +87,11 @@ def simulated(output, spend, times, level=0.95):
     """Many releases of one output for every group."""
     query = parse(f"SELECT g, {output} AS y FROM t GROUP BY g", SCHEMA)
     offer = Queries((query,)).offer(SCHEMA, spend, Neighbours.ADD_REMOVE, level)
-    exact = _exact(offer.design.tasks[0].request)
+    exact = _exact(offer.procedure.design.tasks[0].request)
     many = Exact(None, tuple(np.repeat(measure, times, axis=0) for measure in exact.measures))
-    noised = draw(offer.design, 0, many)
+    noised = draw(offer.procedure.design, 0, many)
     keys = [pyarrow.array(np.repeat(list(SIZES), times))]
-    _, column = columns(Scene(offer.prepared[0], noised, noises(offer.design, 0, level), keys))
+    _, column = columns(Scene(offer.procedure.prepared[0], noised, noises(offer.procedure.design, 0, level), keys))
     number = column.values.to_numpy(zero_copy_only=False)
     shaped = [np.asarray(part, dtype=float).reshape(len(SIZES), times) for part in (number, column.low, column.high)]
     return Simulated(*shaped, tuple(part["mechanism"] for part in offer.parts))

@@ -15,7 +15,7 @@ from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.schema import Column, Limits
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 PURE, APPROX, CONCENTRATED = Pure(1), Approx(1, "1e-6"), ZCDP("0.1")
 LIMITS = [
@@ -55,7 +55,7 @@ def offered(*texts, spend, neighbours=Neighbours.ADD_REMOVE, schema=SCHEMA):
 
 
 def designed(*texts, **options) -> Design:
-    return offered(*texts, **options).design
+    return offered(*texts, **options).procedure.design
 
 
 # The promise is kept

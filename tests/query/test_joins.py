@@ -19,7 +19,7 @@ from noisette.query.prepare import prepare
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
 from noisette.query.stability import MOST_JOINED, MOST_PAIRS
-from noisette.questions.contract import declared
+from noisette.questions.parts.offers import declared
 
 WHOLE, DAY = Kind("integer", nullable=False), Kind("integer", Fraction(0), Fraction(99), Fraction(1))
 
@@ -250,5 +250,5 @@ def test_a_function_gets_the_rows_that_joins_retain():
     joined = data.table("people").join(data.table("orders"), on="id").where("day < 3")
     question = nz.Apply(lambda rows: rows.num_rows, blocks=2, bounds=(0, 1000), of=joined)
     offer = question.offer(data.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
-    found = data._source.rows(offer.relation, {"orders.day": "day"}, data.schema, SECRET)
+    found = data._source.rows(offer.procedure.relation, {"orders.day": "day"}, data.schema, SECRET)
     assert found.num_rows == 120

@@ -19,7 +19,7 @@ from noisette.query.kind import Kind
 from noisette.query.possible import possible
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 INF = math.inf
 TABLE = Table(
@@ -84,7 +84,7 @@ def offered(output):
 @pytest.mark.parametrize("output", SPANS)
 def test_what_declarations_allow(output):
     offer = offered(output)
-    found = possible(dict(offer.prepared[0].query.outputs)["r"], offer.prepared[0])
+    found = possible(dict(offer.procedure.prepared[0].query.outputs)["r"], offer.procedure.prepared[0])
     assert found == pytest.approx(SPANS[output], rel=1e-6, abs=1e-6)
 
 
@@ -117,7 +117,7 @@ SOURCES = [DuckDB({"t": rows(seed)}, threads=1) for seed in range(12)]
 @pytest.mark.parametrize("output", SPANS)
 def test_outputs_without_noise_lie_within(output):
     offer = offered(output)
-    question, design = offer.prepared[0], offer.design
+    question, design = offer.procedure.prepared[0], offer.procedure.design
     for source in SOURCES:
         exact = source.aggregate(question.request, SCHEMA, bytes(16))
         plain = {
@@ -141,5 +141,5 @@ def test_undeclared_keys_are_not_counted():
     plain = Table("t", TABLE.columns[:2], unit="u", limits=Limits(rows=3))
     query = parse("SELECT COUNT(DISTINCT g) AS r FROM t", {"t": plain})
     offer = Queries((query,)).offer({"t": plain}, Pure(1), Neighbours.ADD_REMOVE, 0.95)
-    exact = DuckDB({"t": table}, threads=1).aggregate(offer.prepared[0].request, {"t": plain}, bytes(16))
+    exact = DuckDB({"t": table}, threads=1).aggregate(offer.procedure.prepared[0].request, {"t": plain}, bytes(16))
     assert exact.measures[0].tolist() == [2]

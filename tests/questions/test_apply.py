@@ -203,7 +203,6 @@ def test_what_cannot_be_asked_costs_nothing(curator):
     wrong = [
         Apply(size, blocks=5, bounds=(0, 1), columns=["nothing"]),
         Apply(size, blocks=5, bounds=(0, 1), of=curator.table("places")),
-        Apply(size, blocks=5, bounds=(0, 1), of=curator.table("visits").group_by("ward")),
         Apply(size, blocks=5, bounds=(0, 1), modules=["no_such_module"]),
         Apply(size, blocks=5, bounds=(0, 1), memory=2**50),
         Apply(size, blocks=5, aggregate="stable"),
@@ -213,6 +212,8 @@ def test_what_cannot_be_asked_costs_nothing(curator):
             curator.ask(question, spend=1)
     with pytest.raises(InputError, match="function"):
         Apply("age", blocks=5, bounds=(0, 1))
+    with pytest.raises(InputError, match="rows, not groups"):
+        Apply(size, blocks=5, bounds=(0, 1), of=curator.table("visits").group_by("ward"))
     assert repr(curator.budget) == before
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +17,7 @@ from noisette.exact.random import SYSTEM
 from noisette.mechanisms import BestOf
 from noisette.privacy import Pure
 from noisette.query.expected import Expected
-from noisette.questions.told import Told
+from noisette.questions.contract import Offer, Procedure
 
 N = 3_000
 VISITS = pyarrow.table(
@@ -49,14 +50,13 @@ class Coin:
 
     def offer(self, schema, spend, neighbours, level):
         self.spend, self.level = spend, level
-        return CoinOffer(self, Pure(self.costs or spend.epsilon, neighbours=neighbours))
+        guarantee = Pure(self.costs or spend.epsilon, neighbours=neighbours)
+        return Offer(f"coin {self.key}", guarantee, "row", "It is a coin.", [], [()], Tossing(self))
 
 
-class CoinOffer(Told):
-    unit, why, parts = "row", "It is a coin.", ()
-
-    def __init__(self, coin, guarantee):
-        self.coin, self.guarantee, self.text = coin, guarantee, f"coin {coin.key}"
+class Tossing(Procedure):
+    def __init__(self, coin):
+        self.coin = coin
 
     def expected(self, sizes=()):
         return [(Expected("score", "a coin", "", 1.0, {}, None, ""),)]
@@ -105,11 +105,11 @@ def test_candidates_that_keep_the_price_of_a_run_keep_that_of_the_whole(curator)
     made = offer(curator, nz.Best([Coin(0, (1000,)), Coin(1, (1000,))], by="score", runs=5), nz.Pure(1))
     laws = [
         {(score, (which, score)): p / 2 for (score, _), p in law.items() for which in range(2)}
-        for law in made.mechanism.pairs()[0][:2]
+        for law in made.procedure.mechanism.pairs()[0][:2]
     ]
-    P, Q = (np.array(list(made.mechanism.outcomes(law).values())) for law in laws)
+    P, Q = (np.array(list(made.procedure.mechanism.outcomes(law).values())) for law in laws)
     assert 0.99 < largest_loss(P, Q) <= 1 + 1e-9
-    P, Q = (np.array([best_of(made.always, law, y) for y in laws[0]]) for law in laws)
+    P, Q = (np.array([best_of(made.procedure.always, law, y) for y in laws[0]]) for law in laws)
     assert largest_loss(P, Q) > 3
 
 
@@ -125,8 +125,12 @@ def test_there_are_always_as_many_runs_and_the_data_is_read_once(curator):
     made = offer(curator, nz.Best(coins, by="score", runs=3))
     for times in range(1, 6):
         made.draw(None, None, None)
-        assert sum(coin.drawn for coin in coins) == times * made.always
-    assert (1 - Fraction(1, 3)) ** made.always <= Fraction(1, 2**30) < (1 - Fraction(1, 3)) ** (made.always - 1)
+        assert sum(coin.drawn for coin in coins) == times * made.procedure.always
+    assert (
+        (1 - Fraction(1, 3)) ** made.procedure.always
+        <= Fraction(1, 2**30)
+        < (1 - Fraction(1, 3)) ** (made.procedure.always - 1)
+    )
     asked = []
     read = curator._source.compute
     curator._source.compute = lambda *request: (asked.append(len(curator.budget.entries)), read(*request))[1]
@@ -137,19 +141,22 @@ def test_there_are_always_as_many_runs_and_the_data_is_read_once(curator):
 def test_more_runs_than_ever_are_made_if_so_many_were_drawn(curator, monkeypatch):
     coins = [Coin(i, (500, 300, 200)) for i in range(2)]
     made = offer(curator, nz.Best(coins, by="score", runs=2))
-    monkeypatch.setattr("noisette.mechanisms.selection.best_of.geometric_runs", lambda gamma, rng: made.always + 7)
+    monkeypatch.setattr(
+        "noisette.mechanisms.selection.best_of.geometric_runs", lambda gamma, rng: made.procedure.always + 7
+    )
     made.draw(None, None, None)
-    assert sum(coin.drawn for coin in coins) == made.always + 7
+    assert sum(coin.drawn for coin in coins) == made.procedure.always + 7
 
 
 def test_an_answer_without_a_score_is_worse_than_all_others(curator):
-    class Odd(CoinOffer):
+    class Odd(Tossing):
         def draw(self, *_):
             return pyarrow.table({"score": pyarrow.array(self.coin.chances, pyarrow.float64())})
 
     for odd in ([], [1.0, 2.0], [None], [math.nan]):
         coin = Coin(1, odd)
-        coin.offer = lambda *asked, coin=coin: Odd(coin, Pure(asked[1].epsilon, neighbours=asked[2]))
+        usual = coin.offer
+        coin.offer = lambda *asked, usual=usual, coin=coin: replace(usual(*asked), procedure=Odd(coin))
         made = offer(curator, nz.Best([Coin(0, (1000,)), coin], by="score", runs=100))
         drawn = [made.draw(None, None, None).to_pylist()[0]["best"] for _ in range(4)]
         assert 0 in drawn  # a run of the other one alone has the best score with a chance of 1/101
@@ -164,10 +171,10 @@ def test_a_run_costs_a_little_more_than_a_third(curator, spend, neighbours):
     made = offer(curator, BEST, spend, neighbours)
     assert made.guarantee <= spend
     assert made.guarantee.neighbours is neighbours
-    assert made.mechanism.each > Fraction(1, 3)
-    for _, inner in made.offers:
-        assert inner.guarantee <= nz.Pure(made.mechanism.each, neighbours=neighbours)
-        assert not inner.guarantee <= nz.Pure(made.mechanism.each * Fraction(99, 100), neighbours=neighbours)
+    assert made.procedure.mechanism.each > Fraction(1, 3)
+    for _, inner in made.procedure.offers:
+        assert inner.guarantee <= nz.Pure(made.procedure.mechanism.each, neighbours=neighbours)
+        assert not inner.guarantee <= nz.Pure(made.procedure.mechanism.each * Fraction(99, 100), neighbours=neighbours)
 
 
 def test_it_is_charged_once_kept_and_its_record_can_be_checked(curator):
@@ -215,7 +222,7 @@ def test_error_bars_hold_whichever_run_is_told(curator):
     true = {a: int((VISITS["age"].to_numpy() >= a).sum()) for a in CUTS}
     few = nz.Best({str(a): f"SELECT COUNT(*) AS score FROM visits WHERE age >= {a}" for a in CUTS}, by="score", runs=5)
     made = offer(curator, few, nz.Pure(1), level=0.8)
-    assert made.offers[0][1].level == pytest.approx(1 - 0.2 / 5)
+    assert made.procedure.offers[0][1].procedure.level == pytest.approx(1 - 0.2 / 5)
     held = 0
     source = Once(curator._source)
     for _ in range(60):
@@ -238,7 +245,7 @@ class Once:
 
 def test_the_widest_bar_of_a_score_is_what_to_expect(curator):
     [(expected,)] = offer(curator).expected()
-    widths = [inner.expected()[0][0].half_width for _, inner in offer(curator).offers]
+    widths = [inner.expected()[0][0].half_width for _, inner in offer(curator).procedure.offers]
     assert (expected.name, expected.half_width) == ("score", max(widths))
     assert "of single runs" in expected.assumes
     assert curator.explain(BEST, error=2000).error <= 2000

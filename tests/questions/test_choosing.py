@@ -61,15 +61,15 @@ def test_scores_move_as_the_policy_says(curator):
     offer = nz.Choose([1, 2], score=lambda age: f"SELECT SUM(age - 40) FROM visits WHERE age > {age}").offer(
         curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95
     )
-    assert offer.scores.reach(nz.Neighbours.ADD_REMOVE).linf == 3 * 60
-    assert not offer.scores.monotone
-    assert offer.mechanism.scale == 2 * 3 * 60  # both directions, three rows of up to 60
+    assert offer.procedure.scores.sensitivity(nz.Neighbours.ADD_REMOVE).linf == 3 * 60
+    assert not offer.procedure.scores.monotone
+    assert offer.procedure.mechanism.scale == 2 * 3 * 60  # both directions, three rows of up to 60
 
 
 def test_counts_move_one_way_under_add_remove_and_both_ways_under_replace(curator):
     for relation, scale in ((nz.Neighbours.ADD_REMOVE, 3), (nz.Neighbours.REPLACE, 6)):
         offer = nz.Mode("ward").offer(curator.schema, nz.Pure(1), relation, 0.95)
-        assert offer.mechanism.scale == scale
+        assert offer.procedure.mechanism.scale == scale
 
 
 def test_nobody_can_understate_a_sensitivity(curator):
@@ -119,22 +119,22 @@ def test_bad_candidates_are_refused_at_once(make, said):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (nz.Top("ward", 4), "only 3"),
-        (nz.Top("ward", 0), "k must"),
-        (nz.Mode("illness"), "delta"),
-        (nz.Mode("nothing"), "nothing"),
-        (nz.Mode("ward", of="visits"), "of must"),
-        (nz.Choose([1, 2], score=lambda _: 3), "question"),
-        (nz.Nearest("age", "age", place=(-5, 0), k=1), "place"),
-        (nz.Nearest("age", "age", place=(5, 5), k=0), "k must"),
-        (nz.Nearest("age", "ward", place=(5, 5), k=1), "whole numbers"),
-        (nz.Nearest("age", "age", place=(5, 5), k=1, tell="name"), "tell"),
+        (lambda: nz.Top("ward", 4), "only 3"),
+        (lambda: nz.Top("ward", 0), "k must"),
+        (lambda: nz.Mode("illness"), "delta"),
+        (lambda: nz.Mode("nothing"), "nothing"),
+        (lambda: nz.Mode("ward", of="visits"), "of must"),
+        (lambda: nz.Choose([1, 2], score=lambda _: 3), "query in SQL"),
+        (lambda: nz.Nearest("age", "age", place=(-5, 0), k=1), "place"),
+        (lambda: nz.Nearest("age", "age", place=(5, 5), k=0), "k must"),
+        (lambda: nz.Nearest("age", "ward", place=(5, 5), k=1), "whole numbers"),
+        (lambda: nz.Nearest("age", "age", place=(5, 5), k=1, tell="name"), "tell"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_questions_are_refused_and_cost_nothing(curator, question, said):
     with pytest.raises(InputError, match=said):
-        curator.ask(question, spend=1)
+        curator.ask(question(), spend=1)
     assert curator.budget.entries == ()
 
 
@@ -164,7 +164,7 @@ def test_scores_on_different_grids_move_in_one_unit():
     policy = {"tables": {"visits": {**LIMITS, "columns": columns}}}
     curator = nz.open({"visits": data}, budget=10**6, policy=policy)
     mixed = nz.Choose(["pay", "age"], score=lambda name: f"SELECT SUM({name}) FROM visits")
-    scores = mixed.offer(curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95).scores
+    scores = mixed.offer(curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95).procedure.scores
     assert scores.reach(nz.Neighbours.ADD_REMOVE).linf * scores.unit == 300
     assert curator.ask(mixed, spend=10**5).rows() == [{"chosen": "age"}]
 

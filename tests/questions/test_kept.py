@@ -9,6 +9,7 @@ import noisette as nz
 from noisette.answers import check
 from noisette.errors import PrivacyError
 from noisette.privacy.charges import charge_of
+from noisette.questions.parts.queries import Queries
 
 ADD_REMOVE = nz.Neighbours.ADD_REMOVE
 
@@ -31,7 +32,7 @@ def test_another_level_is_the_same_mechanism(question):
     for spend in (nz.ZCDP("1/2"), nz.Pure(1)):
         offers = [question.offer(schema, spend, ADD_REMOVE, level) for level in (0.2, 0.95, 0.9999)]
         assert len({offer.text for offer in offers}) == 1
-        assert len({repr(offer.mechanism) for offer in offers}) == 1
+        assert len({repr(offer.procedure.mechanism) for offer in offers}) == 1
 
 
 def test_votes_do_not_depend_on_the_level():
@@ -54,7 +55,7 @@ def test_the_order_of_candidates_does_not_matter():
     one, two = ({"a": MORE, "b": other}, {"b": other, "a": MORE})
     offers = [nz.Best(named, by="score").offer(opened().schema, nz.Pure(1), ADD_REMOVE, 0.95) for named in (one, two)]
     assert offers[0].text == offers[1].text
-    assert [label for label, _ in offers[0].offers] == [label for label, _ in offers[1].offers]
+    assert [label for label, _ in offers[0].procedure.offers] == [label for label, _ in offers[1].procedure.offers]
 
 
 def test_a_function_tells_columns_apart():
@@ -94,7 +95,7 @@ def test_what_was_declared_of_a_condition_matters(question):
             case nz.Spread():
                 asked = nz.Spread("x", of=rows)
             case _:
-                asked = nz.query.question.Queries((nz.query.sql.parse(question, curator.schema),))
+                asked = Queries((nz.query.sql.parse(question, curator.schema),))
         texts.add(text(asked, curator, spend))
     assert len(texts) == 2
 
@@ -108,7 +109,7 @@ def test_what_was_declared_of_a_joined_column_matters():
         data = {"t": pyarrow.table({"y": [4, 3, 2, 1]}), "p": places}
         curator = nz.open(data, budget=1, policy={"tables": tables})
         query = nz.query.sql.parse("SELECT COUNT(*) AS n FROM t JOIN p ON t.y = p.y", curator.schema)
-        texts.add(text(nz.query.question.Queries((query,)), curator))
+        texts.add(text(Queries((query,)), curator))
     assert len(texts) == 2
 
 

@@ -42,13 +42,13 @@ def offer(curator, question, spend=ONE, neighbours=nz.Neighbours.ADD_REMOVE, lev
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
 def test_it_costs_what_the_choice_alone_does_and_chooses_alike(curator, spend, neighbours):
     told, alone = (offer(curator, nz.Mode("ward", lead=lead), spend, neighbours) for lead in (True, False))
-    flipping = PermuteAndFlip.calibrated(spend, told._reach, candidates=3, monotone=True)
-    assert told.guarantee == flipping.guarantee(told._reach) <= spend
-    assert isinstance(told.mechanism, NoisyMaxGap)
-    assert told.mechanism.scale == flipping.scale
+    flipping = PermuteAndFlip.calibrated(spend, told.procedure.sensitivity, candidates=3, monotone=True)
+    assert told.guarantee == flipping.guarantee(told.procedure.sensitivity) <= spend
+    assert isinstance(told.procedure.mechanism, NoisyMaxGap)
+    assert told.procedure.mechanism.scale == flipping.scale
     scores = [5, 3, 4]
     index = np.zeros(3)
-    for (winner, _), chance in replaced(told.mechanism).outcomes(scores).items():
+    for (winner, _), chance in replaced(told.procedure.mechanism).outcomes(scores).items():
         index[winner] += chance
     assert index == pytest.approx(replaced(flipping).pmf(range(3), scores), rel=1e-9)
     assert told.text != alone.text
@@ -62,8 +62,8 @@ def replaced(mechanism):
 
 def test_counts_that_move_one_way_are_paid_once_and_else_twice(curator):
     for neighbours, scale in ((nz.Neighbours.ADD_REMOVE, 3), (nz.Neighbours.REPLACE, 6)):
-        assert offer(curator, nz.Mode("ward", lead=True), neighbours=neighbours).mechanism.scale == scale
-    assert offer(curator, SUMS).mechanism.scale == 2 * 3 * 60  # sums of both signs
+        assert offer(curator, nz.Mode("ward", lead=True), neighbours=neighbours).procedure.mechanism.scale == scale
+    assert offer(curator, SUMS).procedure.mechanism.scale == 2 * 3 * 60  # sums of both signs
 
 
 def test_with_much_epsilon_the_lead_is_told(curator):
@@ -133,13 +133,16 @@ def test_what_to_expect_of_the_choice_is_the_same_with_its_lead(curator):
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (nz.Mode("illness", lead=True), "declared keys"),
-        (nz.Mode("ward", lead="yes"), "lead must"),
-        (nz.Choose([1, 2], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age > {age}", lead=1), "lead must"),
+        (lambda: nz.Mode("illness", lead=True), "declared keys"),
+        (lambda: nz.Mode("ward", lead="yes"), "lead must"),
+        (
+            lambda: nz.Choose([1, 2], score=lambda age: f"SELECT COUNT(*) FROM visits WHERE age > {age}", lead=1),
+            "lead must",
+        ),
     ],
     ids=["unknown keys", "a word", "a number"],
 )
 def test_bad_questions_are_refused_and_cost_nothing(curator, question, said):
     with pytest.raises(InputError, match=said):
-        curator.ask(question, spend=nz.Approx(1, "1e-6"))
+        curator.ask(question(), spend=nz.Approx(1, "1e-6"))
     assert curator.budget.entries == ()

@@ -36,8 +36,16 @@ def offer(question, data, spend=ONE, neighbours=ADD_REMOVE, level=0.95):
 
 
 def numbers(made, data):
-    exact = data._source.aggregate(made.prepared.request, made.cells.read_as(data.schema), bytes(16))
-    return made.cells.numbers(exact)
+    exact = data._source.aggregate(
+        made.procedure.prepared.request, made.procedure.cells.read_as(data.schema), bytes(16)
+    )
+    return made.procedure.cells.numbers(exact)
+
+
+def changed(made, request):
+    """The same offer with another request."""
+    prepared = replace(made.procedure.prepared, request=request)
+    return replace(made, procedure=replace(made.procedure, prepared=prepared))
 
 
 def without_noise(question, data):
@@ -145,7 +153,7 @@ def moved(name, *, twin=lambda made: made, rows=2):
         data = opened(table, rows=rows)
         made = twin(offer(question, data))
         found.append(numbers(made, data))
-    return found, {each: offer(question, data, neighbours=each).reach for each in (ADD_REMOVE, REPLACE)}
+    return found, {each: offer(question, data, neighbours=each).procedure.sensitivity for each in (ADD_REMOVE, REPLACE)}
 
 
 def norms(a, b):
@@ -210,11 +218,11 @@ def test_a_sensitivity_that_is_too_small_is_noticed(name):
 
 def test_a_unit_that_is_not_cut_beyond_the_last_candidate_is_noticed():
     def uncut(made):
-        request = made.prepared.request
+        request = made.procedure.prepared.request
         rows, total = request.measures
         [name] = [part for part in total.of.arguments if isinstance(part, Name)]
         whole = Measure("sum", name, high=10**6)
-        return replace(made, prepared=replace(made.prepared, request=replace(request, measures=(rows, whole))))
+        return changed(made, replace(request, measures=(rows, whole)))
 
     assert faults(*moved("rows"), 0) == []
     assert faults(*moved("rows", twin=uncut), 0)
@@ -222,7 +230,7 @@ def test_a_unit_that_is_not_cut_beyond_the_last_candidate_is_noticed():
 
 def test_rows_that_are_not_bounded_are_noticed():
     def unbounded(made):
-        return replace(made, prepared=replace(made.prepared, request=replace(made.prepared.request, limits=None)))
+        return changed(made, replace(made.procedure.prepared.request, limits=None))
 
     assert faults(*moved("values", twin=unbounded), 0)
 
@@ -239,14 +247,14 @@ def test_bars_hold_as_often_as_they_say(spend, level):
     data, limits, draws = opened(pyarrow.table({"who": np.repeat(np.arange(400), f)})), [1, 2, 4, 8, 16, 32], 8_000
     made = offer(nz.LeftOut(rows=limits), data, spend, level=level)
     true, exact = truth(f, limits), numbers(made, data)
-    noisy = np.asarray(made.mechanism(np.tile(exact, draws))).astype(float).reshape(draws, -1)
+    noisy = np.asarray(made.procedure.mechanism(np.tile(exact, draws))).astype(float).reshape(draws, -1)
     share = 1 - level + 0.002
     for name in ("units", "left_out"):
-        half = made._estimate(made.cells.weights[name], 0.0).half_width(made._noises(level))
-        missed = (np.abs(noisy @ made.cells.weights[name].T - true[name]) > half).sum(axis=0)
+        half = made._estimate(made.procedure.cells.weights[name], 0.0).half_width(made._noises(level))
+        missed = (np.abs(noisy @ made.procedure.cells.weights[name].T - true[name]) > half).sum(axis=0)
         assert missed.max() <= draws * share + 7 * np.sqrt(draws * share), name
         assert missed.min() >= draws * (1 - level) / 3, name  # and they are not much too wide
-        (low, value, high), raw = ends(made, name, noisy[0]), made.cells.weights[name] @ noisy[0]
+        (low, value, high), raw = ends(made, name, noisy[0]), made.procedure.cells.weights[name] @ noisy[0]
         assert value == pytest.approx(np.maximum(raw, 0), abs=0.5)
         assert (low <= np.maximum(raw - half, 0)).all()
         assert (high >= np.maximum(raw + half, 0)).all()
@@ -267,7 +275,7 @@ def outside(bar, true):
 def test_the_noise_is_the_one_that_errs_less():
     data = opened(BY_ROWS[3])
     kinds = {
-        repr(spend): type(offer(nz.LeftOut(rows=LIMITS), data, spend).mechanism).__name__
+        repr(spend): type(offer(nz.LeftOut(rows=LIMITS), data, spend).procedure.mechanism).__name__
         for spend in (nz.Pure(1), nz.ZCDP("1/8"), nz.Approx(1, "1e-9"))
     }
     assert list(kinds.values()) == ["Geometric", "Gaussian", "Geometric"]
@@ -278,7 +286,8 @@ def test_what_is_kept_is_what_the_mechanism_made_of_the_numbers(name):
     question, tables = WORLDS[name]
     data, seen = opened(tables[5]), []
     made = offer(question, data)
-    spied = replace(made, mechanism=lambda x, rng: seen.append(x.tolist()) or x + 1000)
+    spy = replace(made.procedure, mechanism=lambda x, rng: seen.append(x.tolist()) or x + 1000)
+    spied = replace(made, procedure=spy)
     drawn = spied.draw(data._source, data.schema, bytes(16))
     assert seen == [numbers(made, data).tolist()]
     assert drawn.column("noisy").to_pylist() == (numbers(made, data) + 1000).tolist()
@@ -364,7 +373,7 @@ def test_candidates_that_are_none(make, why):
         (lambda data: nz.LeftOut(groups=[1], by="nothing"), "nothing"),
         (lambda data: nz.LeftOut(rows=[1, 10_008, 110_011, 10**6]), "common multiple"),
         (lambda data: nz.LeftOut(rows=[1], of=data.table("visits").select("cost")), "belong to one table"),
-        (lambda data: nz.LeftOut(rows=[1], of=data.table("visits").group_by("ward")), "belong to one table"),
+        (lambda data: nz.LeftOut(rows=[1], of=data.table("visits").group_by("ward")), "rows, not groups"),
         (
             lambda data: nz.LeftOut("cost", bounds=[(0, 1)], of=data.table("visits").where("cost > 3")),
             "reads cost itself",

@@ -14,9 +14,8 @@ import noisette as nz
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import Geometric
 from noisette.mechanisms.contract import Output
-from noisette.releases.blocks.means import _steps, mean, winsorized
+from noisette.releases.blocks.means import STEPS, _steps, mean, winsorized
 from noisette.releases.blocks.medians import median
-from noisette.releases.blocks.noise import STEPS
 from noisette.releases.blocks.numbers import CELLS, Numbers
 from noisette.releases.blocks.terms import Terms
 from noisette.releases.blocks.votes import mode, stable
@@ -158,9 +157,9 @@ def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):
         pair for pair in itertools.product(worlds, repeat=2) if (Counter(pair[0]) - Counter(pair[1])).total() <= each
     ]
     for one in ranked(made):
-        stated = float(one.guarantee(made.terms.reach).epsilon)
+        stated = float(one.guarantee(made.terms.sensitivity).epsilon)
         assert stated * 0.8 < lost(one, worlds, near) <= stated + 1e-9  # a public grid of empty cells costs the rest
-    stated = float(ranked(made)[0].guarantee(made.terms.reach).epsilon)
+    stated = float(ranked(made)[0].guarantee(made.terms.sensitivity).epsilon)
     assert (lost(ranked(twin)[0], worlds, near) > stated) == (each > 1)
 
 

@@ -22,7 +22,7 @@ from noisette.sandbox.payload import payload_of
 pytest.importorskip("cloudpickle")
 pytestmark = pytest.mark.skipif(running.machine() is None, reason="functions are run on Linux only")
 
-LIMITS = running.Limits(1.0, 2**28)
+LIMITS = running.BlockLimits(1.0, 2**28)
 ANSWER = ("one",), ((Fraction(0), Fraction(10)),), (Fraction(7),)
 
 
@@ -265,7 +265,7 @@ def misbehave(rows):
 
 @pytest.mark.slow
 def test_whatever_goes_wrong_counts_as_the_default_without_a_word(capfd):
-    found = running.outputs(payload_of(misbehave, 1), blocks(16), running.Limits(0.8, 2**28), lambda _: None)
+    found = running.outputs(payload_of(misbehave, 1), blocks(16), running.BlockLimits(0.8, 2**28), lambda _: None)
     [values] = Numbers(*ANSWER).read(found)
     assert values == [1, 7, 2, *[7] * 11, 10, 7]
     assert capfd.readouterr() == ("", "")
@@ -280,7 +280,7 @@ def test_a_wave_takes_its_time_whatever_happens_in_it():
         time.sleep(60 * (rows["i"][0].as_py() % 2))
         return 1.0
 
-    limits, waves = running.Limits(0.4, 2**28), 3
+    limits, waves = running.BlockLimits(0.4, 2**28), 3
     for function in (quick, slow_on_some_rows):
         times = []
         count = waves * len(running.cores())
@@ -314,7 +314,7 @@ def test_missing_modules_are_named_before():
 
 def test_more_memory_than_there_is_is_refused():
     with pytest.raises(InputError, match="memory"):
-        running.check(payload_of(lambda rows: 1.0, 1), running.Limits(1.0, 2**50))
+        running.check(payload_of(lambda rows: 1.0, 1), running.BlockLimits(1.0, 2**50))
 
 
 @pytest.mark.slow
@@ -324,7 +324,7 @@ def test_parts_of_packages_are_there_when_code_names_them():
 
         return [float(scipy.stats.norm.cdf(0)), float(np.random.default_rng().random() < 2)]
 
-    assert gave(uses, 1, 2, running.Limits(3.0, 2**29)) == [[0.5, 1.0]]
+    assert gave(uses, 1, 2, running.BlockLimits(3.0, 2**29)) == [[0.5, 1.0]]
 
 
 def test_a_function_that_cannot_be_sent_is_refused():
@@ -338,5 +338,5 @@ def test_a_function_that_cannot_be_sent_is_refused():
 def test_rehearsals_say_what_went_wrong():
     said = running.tried(payload_of(lambda rows: rows["nothing"], 1), blocks(1)[0](), LIMITS)
     assert "KeyError" in said["failed"]
-    said = running.tried(payload_of(lambda rows: time.sleep(60), 1), blocks(1)[0](), running.Limits(0.3, 2**28))
+    said = running.tried(payload_of(lambda rows: time.sleep(60), 1), blocks(1)[0](), running.BlockLimits(0.3, 2**28))
     assert "too long" in said["failed"]

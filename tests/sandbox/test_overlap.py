@@ -16,8 +16,7 @@ import pytest
 
 import noisette as nz
 from noisette.exact.random import SYSTEM
-from noisette.releases.blocks.means import mean
-from noisette.releases.blocks.noise import STEPS
+from noisette.releases.blocks.means import STEPS, mean
 from noisette.releases.blocks.numbers import Numbers
 from noisette.releases.blocks.terms import Terms
 from noisette.releases.blocks.votes import mode, stable

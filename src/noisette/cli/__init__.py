@@ -15,6 +15,7 @@ from noisette.cli.explain import explain
 from noisette.cli.ledger import ledger
 from noisette.cli.left_out import left_out
 from noisette.cli.open import open_data
+from noisette.cli.questions import questions
 
 __all__ = ["app"]
 
@@ -24,12 +25,14 @@ _OPEN = examples(
 )
 _ASK = examples(
     'noisette ask "SELECT ward, count(*) AS n FROM visits GROUP BY ward" --spend 0.1',
+    """noisette ask '{"mode": {"column": "ward"}}' --spend 0.1""",
     "noisette ask --file questions.sql --spend 0.5,1e-8 --json",
 )
 _EXPLAIN = examples(
     'noisette explain "SELECT count(*) AS n FROM visits" --spend 0.1',
     'noisette explain "SELECT avg(age) AS age FROM visits" --error 1 --rows 10000',
 )
+_QUESTIONS = examples("noisette questions", "noisette questions --json")
 _LEFT_OUT = examples(
     "noisette left-out visits --rows 1,2,4,8,16 --spend 0.1",
     "noisette left-out visits --column cost --bounds 0,1000 --bounds 0,5000 --spend 0.1",
@@ -58,6 +61,7 @@ app = typer.Typer(
 app.command("open", epilog=_OPEN)(open_data)
 app.command(epilog=_ASK)(ask)
 app.command(epilog=_EXPLAIN)(explain)
+app.command(epilog=_QUESTIONS)(questions)
 app.command("left-out", epilog=_LEFT_OUT)(left_out)
 app.add_typer(buy, name="buy", epilog=_BUY)
 app.command(epilog=_BUDGET)(budget)

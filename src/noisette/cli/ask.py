@@ -1,4 +1,4 @@
-"""`noisette ask`: questions in SQL, answers with noise and error bars."""
+"""`noisette ask`: questions in SQL or JSON, answers with noise and error bars."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +26,7 @@ def ask(
     analyst: Analyst = None,
     project: Folder = None,
 ) -> None:
-    """Ask in SQL and pay for the answer; the same question for the same spend is free the next time.
+    """Ask in SQL or JSON and pay for the answer; the same question for the same spend is free the next time.
 
     Several statements, separated by semicolons, are planned together and share what is spent. JSON is one line for each
     answer: its record, with which the promise can be checked.
@@ -39,7 +39,8 @@ def ask(
         raise InputError("The folder of the Parquet file is missing: create it first.")
     promise, asked = amount(spend, "--spend"), questions_of(question, file)
     with patience("Asking"), curator_of(project, asking=True) as curator:
-        answers = curator.ask(asked, spend=promise, level=level, analyst=analyst)
+        found = curator.ask(asked, spend=promise, level=level, analyst=analyst)
+    answers: list[Release] = found if isinstance(found, list) else [found]
     if parquet is not None:
         _write_parquet(answers, parquet)
     if csv:  # numbers alone go on; what to know about them goes to the terminal

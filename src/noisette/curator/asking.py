@@ -9,7 +9,8 @@ from noisette.query.frame import Asked
 from noisette.query.plan import Query
 from noisette.query.schema import Schema
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries, Question
+from noisette.questions.contract import Question
+from noisette.questions.parts.queries import Queries
 
 __all__ = ["plannable", "query_of", "question_of"]
 

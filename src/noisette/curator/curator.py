@@ -133,7 +133,7 @@ class Curator:
     def stream(self, above: Above, *, spend: Spend, analyst: str | None = None) -> Watch:
         """Begin a stream of questions against a threshold, or go on with it: all of it is charged, once."""
         promise = self._promise(spend)
-        offer = watching(above).offer(self.schema, promise, self.policy.neighbours, 0.95)
+        offer = watching(above).stream(self.schema, promise, self.policy.neighbours)
         self._check_process()
         line = begun(self.ledger, offer, self._key(offer, promise, analyst), self._secret, analyst=analyst)
         return Watch(offer, line, self._exactly)
@@ -217,7 +217,7 @@ class Curator:
         releases = [self._release(offer, columns, level, sentences) for columns, sentences in pairs]
         return key, recorded(self.ledger, key, releases)
 
-    def _key(self, offer: Offer, spend: Promise, analyst: str | None = None) -> str:
+    def _key(self, offer: Offer | Watching, spend: Promise, analyst: str | None = None) -> str:
         return key_of(self._state, offer.text, repr(spend), str(self.policy.neighbours), analyst)
 
     def _check_process(self) -> None:
@@ -251,10 +251,10 @@ class Curator:
         self, question: Any, level: float, sizes: tuple[int, ...], analyst: str | None
     ) -> Callable[[Promise], Explanation]:
         schema = self.schema
-        asked = question_of(question, schema)
+        terms = question.stream if isinstance(question, Above) else question_of(question, schema).offer
 
         def explained(spend: Promise) -> Explanation:
-            offer = asked.offer(schema, spend, self.policy.neighbours, level)
+            offer = terms(schema, spend, self.policy.neighbours, level)
             allowed = self.ledger.allows(offer.guarantee, analyst=analyst)
             return Explanation(offer, spend, level, tuple(offer.expected(sizes)), offer.why, allowed, explained)
 

@@ -12,6 +12,7 @@ from noisette.answers.record import laid_out, stated
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Promise, Pure
 from noisette.query.expected import Expected
+from noisette.questions.above import Watching
 from noisette.questions.contract import Offer
 from noisette.text import as_html
 
@@ -35,7 +36,7 @@ class Explanation:
     `answers` holds for each question its columns · `allowed` says whether the budget still holds the cost.
     """
 
-    offer: Offer
+    offer: Offer | Watching
     spend: Promise
     level: float
     answers: tuple[tuple[Expected, ...], ...]

@@ -1,65 +1,35 @@
-"""Questions that are values of their own: the curator asks and explains them like SQL.
+"""Questions that are values: the curator asks and explains them like SQL, and each goes to JSON and back.
 
-Each is loaded when it is asked for: the first answer to SQL should not wait for them.
+Every file of this package except `contract` and `data` is one question; it is loaded when it is used, so that the first
+answer to SQL does not wait for it. A new file is found here by itself.
 
->>> from noisette.questions import Choose, Mode
->>> Mode("ward")
+>>> from noisette.questions import Mode, from_json
+>>> from_json(Mode("ward").to_json())
 Mode(column='ward', of=None, lead=False)
 """
 
 import importlib as _importlib
-from typing import TYPE_CHECKING, Any
+import pkgutil as _pkgutil
+from typing import Any
 
-if TYPE_CHECKING:
-    from noisette.questions.above import Above
-    from noisette.questions.apply import Apply
-    from noisette.questions.best import Best
-    from noisette.questions.centre import Centre
-    from noisette.questions.choose import Choose
-    from noisette.questions.left_out import LeftOut
-    from noisette.questions.mode import Mode
-    from noisette.questions.nearest import Nearest
-    from noisette.questions.order_statistic import OrderStatistic
-    from noisette.questions.spread import Spread
-    from noisette.questions.top import Top
-    from noisette.questions.triangles import Triangles
-    from noisette.questions.trimmed_mean import TrimmedMean
+_SHARED = {"contract", "data"}
+_FUNCTIONS = ["from_json"]
 
-__all__ = [
-    "Above",
-    "Apply",
-    "Best",
-    "Centre",
-    "Choose",
-    "LeftOut",
-    "Mode",
-    "Nearest",
-    "OrderStatistic",
-    "Spread",
-    "Top",
-    "Triangles",
-    "TrimmedMean",
-]
-
-_FILES = {
-    "Above": "above",
-    "Apply": "apply",
-    "Best": "best",
-    "Centre": "centre",
-    "Choose": "choose",
-    "LeftOut": "left_out",
-    "Mode": "mode",
-    "Nearest": "nearest",
-    "OrderStatistic": "order_statistic",
-    "Spread": "spread",
-    "Top": "top",
-    "Triangles": "triangles",
-    "TrimmedMean": "trimmed_mean",
+FILES = {
+    file.name: file.name.title().replace("_", "")
+    for file in _pkgutil.iter_modules(__path__)
+    if not file.ispkg and file.name not in _SHARED
 }
+"""The questions: the name of each in JSON, which is its file's, and in Python."""
+
+__all__ = [*sorted(FILES.values()), *_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a question's file when it is asked for."""
-    if name in _FILES:
-        return getattr(_importlib.import_module(f"noisette.questions.{_FILES[name]}"), name)
+    """Load a question's file when it is used."""
+    for file, question in FILES.items():
+        if name == question:
+            return getattr(_importlib.import_module(f"noisette.questions.{file}"), name)
+    if name in _FUNCTIONS:
+        return getattr(_importlib.import_module("noisette.questions.data"), name)
     raise AttributeError(f"noisette.questions has no {name!r}")

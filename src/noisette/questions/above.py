@@ -1,6 +1,6 @@
 """Which of many questions, asked one after the other, are above a threshold: at the price of those that are.
 
-The answer to a question is a whole number q, in steps of `unit`. What is told is None, or the gap
+The answer to a question is a whole number q, in steps of `unit`. What is released is None, or the gap
 g = q + N - (threshold + centre + Z) if that is at least 0 (`SparseVector`); then q is about threshold + g. Its error
 bar, if it was question number i:
 
@@ -9,9 +9,9 @@ bar, if it was question number i:
 with P(N > u) <= r, P(Z - N > v) <= r, P(N > w) <= r'/(i (i + 1)) fails with a chance of at most 2 r + r', for each
 positive by itself, whatever was asked before and why. For the middle is g + Z - N. Let G be what is left of the N of a
 positive after all that it needed to be above: N has no memory, so G has the law of N again, whatever Z is. If something
-was needed then g = G, and else N = G. So G <= u, but for r, gives the left side where g > u; elsewhere N <= w does, for
-all questions together, but for r'. And Z - N <= Z - G, which exceeds v with a chance of at most r, since a positive at
-Z = z comes with a chance of at most P(Z = z).
+was needed then g = G, and else N = G. So G <= u, except with probability r, gives the left side where g > u; elsewhere
+N <= w does, for all questions together, except with probability r'. And Z - N <= Z - G, which exceeds v with a chance
+of at most r, since a positive at Z = z comes with a chance of at most P(Z = z).
 
 Vocabulary: `steps` numbers in units of `unit` · `counts` what one more unit of the data can only raise.
 """
@@ -37,26 +37,27 @@ from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.stability import ROW
+from noisette.questions.data import JsonQuestion
 
 __all__ = ["BEGIN", "Above", "Alert", "Exactly", "Watching"]
 
 Of = Literal["counts", "numbers"]
 
-BEGIN = "A stream is begun with stream(Above(...), spend=...), and then that is asked."
+BEGIN = "Above is a stream: begin it with curator.stream(Above(...), spend=...), and ask that."
 """What to do instead of asking for a stream."""
 
 _MOST = 2**60  # steps; what is larger is put there
-_QUERIES = 1000  # as many are told right together in what is expected
+_QUERIES = 1000  # are right together in what is expected
 _ONE = frozenset({"rows", "count", "units", "distinct", "sum"})
 
 
 @dataclass(frozen=True)
-class Above:
+class Above(JsonQuestion):
     """A stream of questions, each of which is above a threshold or not; it ends after `positives` that are.
 
     Each question has one COUNT or one SUM, of which one unit of the data moves at most `sensitivity`. `of="counts"` are
     COUNTs, and SUMs of what is never below 0; for `of="numbers"`, which may fall when somebody comes, there is more
-    noise. Answers are rounded to multiples of `unit`. Streams that are alike but for their `name` are two streams.
+    noise. Answers are rounded to multiples of `unit`. Two streams that differ only in their `name` are two streams.
 
     >>> Above(1000, positives=3).positives
     3
@@ -84,7 +85,7 @@ class Above:
                 'of must be "counts", for what one more person can only raise, or "numbers", for any sums.'
             )
         if not isinstance(name, str):
-            raise InputError("name must be a text: streams that are alike but for their name are two streams.")
+            raise InputError("name must be a text: two streams that differ only in their name are two streams.")
         object.__setattr__(self, "unit", positive(unit, "unit"))
         object.__setattr__(self, "threshold", fraction(threshold, "threshold"))
         object.__setattr__(self, "positives", whole(positives, "positives"))
@@ -104,14 +105,14 @@ class Above:
             raise InputError("threshold must lie within 2^60 units: use a larger unit.")
         return int(steps)
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "Watching":
+    def stream(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float = 0.95) -> "Watching":
         """What such a stream would be for a promise."""
         d = self.sensitivity / self.unit
         k = self.positives + 1  # the positives, and the one that rises most: no others count in the proof
-        reach = Sensitivity(k * d, k * d**2, d, k, neighbours=neighbours)
-        mechanism = SparseVector.calibrated(spend, reach, positives=self.positives, monotone=self.of == "counts")
+        moved = Sensitivity(k * d, k * d**2, d, k, neighbours=neighbours)
+        mechanism = SparseVector.calibrated(spend, moved, positives=self.positives, monotone=self.of == "counts")
         units = sorted({table.unit or ROW for table in schema.values() if not table.public})
-        return Watching(self, mechanism, reach, " and ".join(units), neighbours, level)
+        return Watching(self, mechanism, moved, " and ".join(units), neighbours, level)
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class Watching:
 
     above: Above
     mechanism: SparseVector
-    reach: Sensitivity
+    sensitivity: Sensitivity
     unit: str
     neighbours: Neighbours
     level: float
@@ -142,13 +143,13 @@ class Watching:
     @property
     def text(self) -> str:
         """All that makes it this stream and no other."""
-        said = {name: value if isinstance(value, int) else str(value) for name, value in vars(self.above).items()}
-        return json.dumps({"question": "above", **said}, sort_keys=True)
+        fields = {name: value if isinstance(value, int) else str(value) for name, value in vars(self.above).items()}
+        return json.dumps({"question": "above", **fields}, sort_keys=True)
 
     @property
     def guarantee(self) -> Guarantee:
         """What the whole stream is worth, however long it is."""
-        return self.mechanism.guarantee(self.reach)
+        return self.mechanism.guarantee(self.sensitivity)
 
     @property
     def why(self) -> str:
@@ -161,7 +162,7 @@ class Watching:
     def parts(self) -> list[dict[str, Any]]:
         """The mechanism with what it is applied to."""
         measure = Measure("rows" if self.above.of == "counts" else "sum", grid=self.above.unit)
-        return [recorded(self.mechanism, measure, self.reach)]
+        return [recorded(self.mechanism, measure, self.sensitivity)]
 
     @property
     def caveats(self) -> list[tuple[str, ...]]:
@@ -169,11 +170,11 @@ class Watching:
         return [()]
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
-        """How far from its threshold a question is told right, and how far off an answer may be."""
+        """How far from its threshold a question is answered right, and how far off a value may be."""
         m, unit = self.mechanism, float(self.above.unit)
         how = f"sparse vector technique, up to {m.positives:,} above"
         moves = f"each answer: {float(self.above.sensitivity):.6g}"
-        right = f"of {_QUERIES:,} questions all are told right but for those so near to their threshold"
+        right = f"of {_QUERIES:,} questions all are right, except those this near to their threshold"
         clear = "half the width of an error bar, if the answer is well above its threshold"
         low, high = self._ends(_MOST, 1, self.level)
         return [
@@ -182,12 +183,6 @@ class Watching:
                 Expected("value", "its gap", "", (high - low) / 2 * unit, {}, None, clear),
             )
         ]
-
-    def draw(self, *_: Any) -> Any:
-        """A stream is no single answer."""
-        raise InputError(BEGIN)
-
-    answers = pack = unpack = draw
 
     # Questions of the stream
 
@@ -267,3 +262,6 @@ def _exceeded(scale: Fraction, chance: float) -> int:
 def _number(value: Fraction) -> float:
     """A whole number as such, else a float."""
     return int(value) if value.denominator == 1 else float(value)
+
+
+examples = [Above(1000, positives=3), Above("500.5", of="numbers", sensitivity=100, unit="1/2", name="costs")]

@@ -25,19 +25,19 @@ from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.exact.random import SYSTEM, Random
-from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
+from noisette.exact.random import Random
+from noisette.privacy import Neighbours, Promise, Spend, as_promise
 from noisette.query.canonical import canonical_text, conditions_first
 from noisette.query.caveats import NOISE, clamped, retained, sentences
-from noisette.query.expected import SIZES, Expected
+from noisette.query.expected import Expected
 from noisette.query.expression import Name
-from noisette.query.frame import Frame
-from noisette.query.kind import Kind
 from noisette.query.plan import Aggregate, Query, Relation
 from noisette.query.schema import Schema
 from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
-from noisette.questions.scored import rows_of
-from noisette.questions.told import Told
+from noisette.questions.contract import Offer
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.rows import Rows, rows_of, rows_text
+from noisette.questions.parts.tables import columns_of
 from noisette.releases.blocks import options, votes
 from noisette.releases.blocks.advice import LEAD, Advice, advice, widest
 from noisette.releases.blocks.means import Mean, Winsorized, mean, winsorized
@@ -49,7 +49,7 @@ from noisette.sandbox.dividing import as_bytes, divided
 from noisette.sandbox.payload import Payload, payload_of
 from noisette.sandbox.progress import bar
 
-__all__ = ["Applied", "Apply"]
+__all__ = ["Apply"]
 
 Aggregator: TypeAlias = Mean | Winsorized | Median | votes.Vote
 
@@ -60,14 +60,17 @@ _OF_NUMBERS: dict[str, Callable[[Numbers, Terms], Aggregator]] = {
 }
 _OF_LABELS = ("mode", "stable")
 
+Named: TypeAlias = tuple[tuple[str, str], ...]
+"""Full names of columns, with the names that the function sees."""
+
 
 @dataclass(frozen=True, repr=False)
-class Apply:
+class Apply(JsonQuestion):
     """What a function gives for the rows, privately: of `blocks` parts of them, their outputs aggregated.
 
     The function gets a pyarrow.Table of one block with `columns` (all but the unit's, unless named), and gives a number
     within `bounds`, or several if `outputs` says how many or what they are called, or a label (of `labels`). What else
-    it does counts as `default`: the middle of the bounds, or no vote. It may take so many `seconds` and so much
+    it does counts as `default`: the middle of the bounds, or no vote. It may take `seconds` and
     `memory` for a block, and has no files, no network, no threads; it finds the modules that it names, and `modules`.
     A unit is in `each` of the blocks: in one, or in several, which are then larger and need as many times the noise.
 
@@ -83,8 +86,8 @@ class Apply:
     each: int
     aggregate: str
     columns: tuple[str, ...] | None
-    of: Frame | None
-    limits: running.Limits
+    of: Rows
+    limits: running.BlockLimits
     numbers: Numbers | None
     labels: tuple[str, ...] | None
     default: str | None
@@ -96,7 +99,7 @@ class Apply:
         blocks: int,
         bounds: Any = None,
         columns: Sequence[str] | None = None,
-        of: Frame | None = None,
+        of: Rows = None,
         aggregate: str = "mean",
         each: int = 1,
         default: Any = None,
@@ -107,7 +110,10 @@ class Apply:
         modules: Sequence[str] = (),
     ) -> None:
         if not callable(function):
-            raise InputError("Apply needs a function of a table: Apply(lambda rows: ..., blocks=50, bounds=(0, 1)).")
+            raise InputError(
+                "Apply needs a function of a table, which JSON cannot carry: write Apply(lambda rows: …, blocks=50, "
+                "bounds=(0, 1)) in Python."
+            )
         if aggregate not in (*_OF_NUMBERS, *_OF_LABELS):
             raise InputError(f"aggregate must be one of {', '.join((*_OF_NUMBERS, *_OF_LABELS))}.")
         of_numbers = aggregate in _OF_NUMBERS
@@ -124,8 +130,8 @@ class Apply:
             "each": r,
             "aggregate": aggregate,
             "columns": None if columns is None else options.texts(columns, "columns"),
-            "of": of,
-            "limits": running.Limits(options.seconds(seconds), options.memory(memory)),
+            "of": rows_text(of),
+            "limits": running.BlockLimits(options.seconds(seconds), options.memory(memory)),
             "numbers": numbers,
             "labels": listed,
             "default": vote,
@@ -137,13 +143,38 @@ class Apply:
         overlap = "" if self.each == 1 else f", each={self.each}"
         return f"Apply({self.name}, blocks={self.blocks}, aggregate={self.aggregate!r}{overlap})"
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "Applied":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """What would be released, if functions can be run here."""
         relation, columns = _rows(self.columns, self.of, schema)
         aggregate = self._aggregate(Terms(self.blocks, self.each, spend, neighbours, level))
         running.check(self.payload, self.limits)
-        read = kinds_read(relation, schema, [full for full, _ in columns])
-        return Applied(self, relation, columns, shape_of(relation, schema), aggregate, read)
+        read, shape = kinds_read(relation, schema, [full for full, _ in columns]), shape_of(relation, schema)
+        covers = "" if self.numbers is None else f"{NOISE}, not how much the blocks differ"
+        return Offer(
+            _text(self, relation, columns, shape, aggregate, read),
+            aggregate.guarantee,
+            str(shape.unit),
+            aggregate.why,
+            aggregate.parts,
+            [sentences([*retained(shape), *clamped(dict(read)), *aggregate.omitted], covers)],
+            InBlocks(self, relation, columns, aggregate),
+        )
+
+    def fields(self) -> Any:
+        """The fields, with the name and the hash of the function: JSON cannot carry the function itself."""
+        of_numbers = self.numbers
+        named = {} if of_numbers is None else {"bounds": of_numbers.bounds, "outputs": of_numbers.names}
+        others = {"columns": self.columns, "of": self.of, "labels": self.labels}
+        return {
+            "function": {"name": self.name, "sha256": hashlib.sha256(self.payload.bytes).hexdigest()},
+            "blocks": self.blocks,
+            "aggregate": self.aggregate,
+            "each": self.each,
+            "seconds": self.limits.seconds,
+            "memory": self.limits.memory,
+            **named,
+            **{name: value for name, value in others.items() if value is not None},
+        }
 
     def _aggregate(self, terms: Terms) -> Aggregator:
         if self.numbers is not None:
@@ -174,7 +205,7 @@ class Apply:
     def advise(self, units: int, *, spend: Spend, level: float = 0.95) -> Advice:
         """For several numbers of blocks: the units in each, the noise and the time. `units` is a guess, or public.
 
-        Of a stable mode, for the noise: the share of the votes by which a label must lead to be told at that level.
+        Of a stable mode, for the noise: the share of the votes by which a label must lead to be released at that level.
         """
         asked = as_promise(spend)
         if whole(units, "units") * self.each < 2 * self.blocks:
@@ -192,95 +223,66 @@ class Apply:
         return advice(units, self.each, error, seconds, named.get(self.aggregate, "±"))
 
 
+def _text(
+    asked: Apply, relation: Relation, columns: Named, shape: Shape, aggregate: Aggregator, read: tuple[Any, ...]
+) -> str:
+    """The rows, the function, and how its outputs are aggregated."""
+    counted = tuple((name, Aggregate("count", Name(full))) for full, name in columns)
+    known = [
+        [shape.columns[full] for full, _ in columns],
+        read,
+        *((shape.retained,) if shape.retained else ()),
+        asked.numbers,
+        asked.labels,
+        asked.default,
+        asked.limits,
+        asked.payload.modules,
+    ]
+    ends = [] if isinstance(aggregate, votes.Vote) else [aggregate.terms.level]  # bars are kept, too
+    overlap = "" if asked.each == 1 else f", {asked.each} for each unit"
+    return json.dumps(
+        {
+            "question": f"apply {asked.aggregate} of {asked.blocks}{overlap}",
+            "asked": canonical_text(Query(relation, (), counted)),
+            "columns": [(name, _measured(relation, full)) for full, name in columns],
+            "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
+            "declared": hashlib.sha256(repr([*known, *ends]).encode()).hexdigest()[:16],
+        }
+    )
+
+
+def _measured(relation: Relation, full: str) -> str:
+    """What a column is, whatever it is called: `asked` sorts columns, and the function tells them apart by name."""
+    return canonical_text(Query(relation, (), (("n", Aggregate("count", Name(full))),)))
+
+
 @dataclass(frozen=True)
-class Applied(Told):
-    """A function that would be run on blocks, and the aggregate that would be told."""
+class InBlocks:
+    """A function that would be run on blocks of rows, and the aggregate of its outputs."""
 
     question: Apply
     relation: Relation
-    columns: tuple[tuple[str, str], ...]
-    shape: Shape
+    columns: Named
     aggregate: Aggregator
-    read: tuple[tuple[str, Kind], ...]
-
-    @property
-    def text(self) -> str:
-        """The rows, the function, and how its outputs are aggregated."""
-        counted = tuple((name, Aggregate("count", Name(full))) for full, name in self.columns)
-        asked = self.question
-        kinds = [self.shape.columns[full] for full, _ in self.columns]
-        retained = (self.shape.retained,) if self.shape.retained else ()
-        known = [
-            kinds,
-            self.read,
-            *retained,
-            asked.numbers,
-            asked.labels,
-            asked.default,
-            asked.limits,
-            asked.payload.modules,
-        ]
-        ends = [] if isinstance(self.aggregate, votes.Vote) else [self.aggregate.terms.level]  # bars are kept, too
-        overlap = "" if asked.each == 1 else f", {asked.each} for each unit"
-        return json.dumps(
-            {
-                "question": f"apply {asked.aggregate} of {asked.blocks}{overlap}",
-                "asked": canonical_text(Query(self.relation, (), counted)),
-                "columns": [(name, self._measured(full)) for full, name in self.columns],
-                "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
-                "declared": hashlib.sha256(repr([*known, *ends]).encode()).hexdigest()[:16],
-            }
-        )
-
-    def _measured(self, full: str) -> str:
-        """What a column is, whatever it is called: `asked` sorts columns, and the function tells them apart by name."""
-        return canonical_text(Query(self.relation, (), (("n", Aggregate("count", Name(full))),)))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the aggregate is worth."""
-        return self.aggregate.guarantee
-
-    @property
-    def unit(self) -> str:
-        """The declared unit column, or "row"."""
-        return str(self.shape.unit)
-
-    @property
-    def why(self) -> str:
-        """Why this noise."""
-        return self.aggregate.why
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanisms with what they are applied to."""
-        return self.aggregate.parts
-
-    @property
-    def caveats(self) -> list[tuple[str, ...]]:
-        """What is clamped in the rows and in the outputs of blocks, and what a failure counts as."""
-        numbers = self.question.numbers
-        covers = "" if numbers is None else f"{NOISE}, not how much the blocks differ"
-        return [sentences([*retained(self.shape), *clamped(dict(self.read)), *self.aggregate.omitted], covers)]
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
         """The columns of the answer; ends of error bars lie within the bounds, since all outputs do."""
-        [columns], numbers = super().answers(drawn), self.question.numbers
+        columns, numbers = columns_of(drawn), self.question.numbers
         spans = {} if numbers is None else dict(zip(numbers.names, numbers.bounds, strict=True))
         return [tuple(_within(column, spans.get(column.name)) for column in columns)]
 
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The noise to expect."""
         return [self.aggregate.expected()]
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Fetch the rows, divide them, run the function on each block and aggregate."""
         asked = self.question
         short = {full: f"c{i}" for i, (full, _) in enumerate(self.columns)}
         rows = source.rows(self.relation, short, schema, secret)
         blocks = divided(rows, [name for _, name in self.columns], asked.blocks, rng, each=asked.each)
-        told = bar(asked.blocks, asked.limits.slot, len(running.cores()))
-        return self.aggregate.draw(running.outputs(asked.payload, blocks, asked.limits, told), rng)
+        progress = bar(asked.blocks, asked.limits.slot, len(running.cores()))
+        return self.aggregate.draw(running.outputs(asked.payload, blocks, asked.limits, progress), rng)
 
 
 def _within(column: Column, bounds: Range | None) -> Column:
@@ -290,13 +292,9 @@ def _within(column: Column, bounds: Range | None) -> Column:
 # Rows
 
 
-def _rows(
-    columns: tuple[str, ...] | None, of: Frame | None, schema: Schema
-) -> tuple[Relation, tuple[tuple[str, str], ...]]:
+def _rows(columns: tuple[str, ...] | None, of: Rows, schema: Schema) -> tuple[Relation, Named]:
     """The relation, and its columns with the names that the function sees."""
     frame = rows_of(of, columns[0] if columns else "", schema)
-    if frame.keys is not None:
-        raise InputError("A function gets rows, not groups: leave group_by out.")
     relation = conditions_first(frame.relation if columns is None else frame.select(*columns).relation)
     shape = shape_of(relation, schema)
     if shape.public:
@@ -307,3 +305,17 @@ def _rows(
     shown = [full for full in shape.columns if full not in hidden]
     short = [full.partition(".")[2] for full in shown]
     return relation, tuple((full, s if short.count(s) == 1 else full) for full, s in zip(shown, short, strict=True))
+
+
+def _share_of_old(rows: pyarrow.Table) -> float:
+    return float((rows["age"].to_numpy() >= 65).mean())
+
+
+def _ward(rows: pyarrow.Table) -> str:
+    return str(rows["ward"][0])
+
+
+examples = [
+    Apply(_share_of_old, blocks=2, bounds=(0, 1), columns=["age"], seconds=0.3, memory="128 MiB"),
+    Apply(_ward, blocks=2, labels=["east", "west"], aggregate="mode", columns=["ward"], seconds=0.3, memory="128 MiB"),
+]

@@ -1,14 +1,14 @@
-"""The best of several private answers: each can be asked by itself, and the one with the highest score is told.
+"""The best of several private answers: each can be asked by itself, and the one with the highest score is released.
 
 A number K of runs is drawn in secret. Each run draws one of the candidates evenly and asks it for a part of the price;
-of the K answers the one with the highest score is told, the others are forgotten (`BestOf`). A run is private, and so
-is a candidate that is drawn evenly, so it costs what `BestOf` states: less than three runs, however many there are.
+of the K answers the one with the highest score is released, the others are forgotten (`BestOf`). A run is private, and
+so is a candidate that is drawn evenly, so it costs what `BestOf` states: less than three runs, however many there are.
 [Liu-Talwar 2019, Papernot-Steinke 2022]
 
-K must stay secret, and time would tell it. So there are always as many runs, and those after the first K are thrown
-away; K is larger than that once in a thousand million times, and then it takes longer. What engines compute is kept
-between runs. Candidates that take different times show how often each was drawn, which no guarantee covers: let them be
-alike, or answer on a fixed schedule.
+K must stay secret, and time would reveal it. So there is always the same number of runs, and those after the first K
+are thrown away; K is larger than that once in a thousand million times, and then it takes longer. What engines compute
+is kept between runs. Candidates that take different times show how often each was drawn, which no guarantee covers: let
+them be alike, or answer on a fixed schedule.
 
 Error bars hold after the choice, too: bars of single runs are made so wide that, with the stated probability, none of
 all K misses. Their misses add up to E K = `runs` times one.
@@ -29,20 +29,21 @@ from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import Number, positive
-from noisette.exact.random import SYSTEM, Random
+from noisette.exact.random import Random
 from noisette.mechanisms import BestOf
-from noisette.privacy import Guarantee, Neighbours, Promise, Pure
+from noisette.privacy import Neighbours, Promise, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.design import recorded
-from noisette.query.expected import SIZES, Expected
+from noisette.query.expected import Expected
 from noisette.query.frame import Asked
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.plan import Query, Relation
 from noisette.query.schema import Schema, Table
-from noisette.query.sql import parse
-from noisette.questions.above import BEGIN, Above
-from noisette.questions.contract import Offer, Queries, QueryOffer, Question
-from noisette.questions.told import Told
+from noisette.questions.above import BEGIN
+from noisette.questions.contract import Offer, Question
+from noisette.questions.data import JsonQuestion, from_data
+from noisette.questions.parts.queries import Measuring, Queries, query_of, query_text
+from noisette.questions.sql import Sql
 from noisette.sandbox.progress import bar
 
 __all__ = ["Best"]
@@ -57,7 +58,7 @@ _BITS = 40
 
 
 @dataclass(frozen=True)
-class Best:
+class Best(JsonQuestion):
     """The answer with the highest number in the column `by`, of candidates that are questions, and which one it is.
 
     Candidates are SQL, questions made with a table's methods, or values such as Apply(...), in a list or by name. Each
@@ -73,21 +74,21 @@ class Best:
     runs: Fraction
 
     def __init__(self, candidates: Mapping[str, Any] | Iterable[Any], *, by: str, runs: Number | None = None) -> None:
-        if not isinstance(candidates, Iterable) or isinstance(candidates, str):
+        if not isinstance(candidates, Iterable) or isinstance(candidates, str | bytes):
             raise InputError("Name candidates as a list, or as a dictionary of names and questions.")
         named = candidates.items() if isinstance(candidates, Mapping) else enumerate(candidates)
-        object.__setattr__(self, "candidates", tuple(named))
-        count = len(self.candidates)
-        object.__setattr__(self, "by", by)
-        object.__setattr__(self, "runs", _runs(_EACH * count if runs is None else runs))
-        if not 2 <= count <= _MOST:
+        found = tuple((label, _asked(one)) for label, one in named)
+        if not 2 <= len(found) <= _MOST:
             raise InputError(f"Name between 2 and {_MOST:,} candidates.")
         if not isinstance(by, str) or not by:
             raise InputError("by must be the name of the column that holds the score of a candidate.")
-        if isinstance(candidates, Mapping) and not all(isinstance(label, str) for label, _ in self.candidates):
+        if isinstance(candidates, Mapping) and not all(isinstance(label, str) for label, _ in found):
             raise InputError("Names of candidates must be texts.")
+        object.__setattr__(self, "candidates", found)
+        object.__setattr__(self, "by", by)
+        object.__setattr__(self, "runs", _runs(_EACH * len(found) if runs is None else runs))
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BestOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Make the offers of all candidates for the price of one run."""
         most = BestOf.calibrated(spend, scale=self.runs)
         mechanism = BestOf(self.runs, each=Fraction(math.floor(most.each * 2**_BITS), 2**_BITS))
@@ -97,78 +98,89 @@ class Best:
         ]
         for _, offer in offers:
             _check(offer, self.by, Pure(mechanism.each, neighbours=neighbours))
-        named = sorted(offers, key=lambda one: (str(one[0]), one[1].text))  # as `text` has them: places are kept
-        return BestOffer(tuple(named), self.by, mechanism, neighbours, level)
+        named = sorted(offers, key=lambda one: (str(one[0]), one[1].text))  # as the text has them: places are kept
+        unit = Sensitivity(1, 1, 1, 1, neighbours=neighbours)  # what it can move is in each run's price
+        parts = recorded(mechanism, Measure("units"), unit)
+        return Offer(
+            self._text(named),
+            mechanism.guarantee(unit),
+            " and ".join(sorted({offer.unit for _, offer in named})),
+            "The best of a secret number of runs costs less than three of them, however many there are.",
+            [{**parts, "candidates": {str(label): offer.parts for label, offer in named}}],
+            [_caveats([offer for _, offer in named])],
+            Runs(tuple(named), self.by, mechanism, level),
+        )
+
+    def _text(self, offers: list[tuple[Label, Offer]]) -> str:
+        """What all candidates measure, and how they are scored: that decides which one is the best."""
+        asked = [(str(label), offer.text, _scored(offer, self.by)) for label, offer in offers]
+        return json.dumps({"question": f"best of about {self.runs}", "by": self.by, "asked": asked})
+
+    def fields(self) -> Any:
+        """The fields, with candidates by name if they have names."""
+        named = [label for label, _ in self.candidates] != list(range(len(self.candidates)))
+        candidates = dict(self.candidates) if named else [one for _, one in self.candidates]
+        runs = {} if self.runs == _EACH * len(self.candidates) else {"runs": self.runs}
+        return {"candidates": candidates, "by": self.by, **runs}
 
 
 def _runs(runs: Number) -> Fraction:
     return positive(runs, "runs", least=Fraction(1), most=_MOST_RUNS)
 
 
-def _question(asked: Any, schema: Schema) -> Question:
-    if isinstance(asked, Above):
+def _asked(one: Any) -> Any:
+    """A candidate as it is kept: SQL as a text, JSON as the question that it describes."""
+    if isinstance(one, dict):
+        one = from_data(one)
+    if isinstance(one, Sql):
+        return one.text
+    if isinstance(one, str | Query | Asked):
+        return query_text(one)
+    if hasattr(one, "stream"):
         raise InputError(BEGIN)
-    if isinstance(asked, str):
-        asked = parse(asked, schema)
-    if isinstance(asked, Asked):
-        asked = asked.query
-    if isinstance(asked, Query):
-        return Queries((asked,))
-    if not hasattr(asked, "offer"):
+    if not hasattr(one, "offer"):
         raise InputError("A candidate must be a question: SQL, one made with a table's methods, or a value.")
+    return one
+
+
+def _question(asked: Any, schema: Schema) -> Question:
+    if isinstance(asked, str | Query):
+        return Queries((query_of(asked, schema),))
     return asked  # type: ignore[no-any-return]
 
 
 def _check(offer: Offer, by: str, kept: Pure) -> None:
     if not offer.guarantee <= kept:
         raise InputError("Each candidate must keep a pure epsilon: this one does not.")
-    if isinstance(offer, QueryOffer) and any(one.query.keys for one in offer.prepared):
+    measuring = offer.procedure
+    if isinstance(measuring, Measuring) and any(one.query.keys for one in measuring.prepared):
         raise InputError("A candidate must give one row: leave GROUP BY out.")
     names = [column.name for column in offer.expected()[0]]
     if by not in names:
         raise InputError(f"The answer of a candidate has no number {by}: it has {', '.join(names)}.")
 
 
+def _caveats(offers: list[Offer]) -> tuple[str, ...]:
+    """What any of the candidates leaves out, each sentence once."""
+    found = dict.fromkeys(sentence for offer in offers for sentence in offer.caveats[0])
+    return tuple(sorted(found, key=lambda sentence: sentence.startswith(("±", "The owner"))))
+
+
+def _scored(offer: Offer, by: str) -> str:
+    """What a query does with its numbers to get the score; its text has the numbers alone."""
+    if not isinstance(offer.procedure, Measuring):
+        return ""
+    return repr([(dict(q.query.outputs)[by], q.query.having, q.query.limit) for q in offer.procedure.prepared])
+
+
 @dataclass(frozen=True)
-class BestOffer(Told):
+class Runs:
     """The offers of all candidates, one of which is drawn from, again and again."""
 
     offers: tuple[tuple[Label, Offer], ...]
     by: str
     mechanism: BestOf
-    neighbours: Neighbours
     level: float
-
-    @property
-    def text(self) -> str:
-        """What all candidates measure, and how they are scored: that decides which one is told."""
-        asked = [(str(label), offer.text, _scored(offer, self.by)) for label, offer in self.offers]
-        return json.dumps({"question": f"best of about {self.mechanism.scale}", "by": self.by, "asked": asked})
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the best of all runs is worth."""
-        return self.mechanism.guarantee(self._reach)
-
-    @property
-    def _reach(self) -> Sensitivity:
-        return Sensitivity(1, 1, 1, 1, neighbours=self.neighbours)  # one unit; what it can move is in each run's price
-
-    @property
-    def unit(self) -> str:
-        """The declared unit column, or "row"."""
-        return " and ".join(sorted({offer.unit for _, offer in self.offers}))
-
-    @property
-    def why(self) -> str:
-        """Why a random number of runs."""
-        return "The best of a secret number of runs costs less than three of them, however many there are."
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanism, with those of its candidates, which are no cost of their own."""
-        of = {str(label): offer.parts for label, offer in self.offers}
-        return [{**recorded(self.mechanism, Measure("units"), self._reach), "candidates": of}]
 
     @property
     def always(self) -> int:
@@ -177,13 +189,7 @@ class BestOffer(Told):
             return 1
         return math.ceil(math.log(_LONGER) / math.log1p(-float(self.mechanism.gamma)))
 
-    @property
-    def caveats(self) -> list[tuple[str, ...]]:
-        """What any of the candidates leaves out, each sentence once."""
-        found = dict.fromkeys(sentence for _, offer in self.offers for sentence in offer.caveats[0])
-        return [tuple(sorted(found, key=lambda sentence: sentence.startswith(("±", "The owner"))))]
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """What to expect of the score: that of the candidate with the widest error bar."""
         scores = [next(c for c in offer.expected(sizes)[0] if c.name == self.by) for _, offer in self.offers]
         widest = max(scores, key=_width)
@@ -192,9 +198,9 @@ class BestOffer(Told):
         note = f"at most {better:.0%} of single runs would score higher; {widest.assumes}".rstrip("; ")
         return [(replace(widest, mechanism=how, assumes=note),)]
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Run as many times as ever, and keep the best of the first K."""
-        once, told = _Once(source), bar(self.always, what="runs")
+        once, progress = _Once(source), bar(self.always, what="runs")
         runs = 0
 
         def run(rng: Random) -> tuple[float, tuple[int, Any]]:
@@ -204,7 +210,7 @@ class BestOffer(Told):
             offer = self.offers[which][1]
             drawn = offer.draw(once, schema, secret, rng)
             if runs <= self.always:  # more there are once in a thousand million times
-                told(runs)
+                progress(runs)
             return _score(offer.answers(drawn)[0], self.by), (which, drawn)
 
         _, (which, drawn) = self.mechanism(run, rng)
@@ -216,16 +222,9 @@ class BestOffer(Told):
         """Which candidate is best, and its answer."""
         [row] = drawn.to_pylist()
         label, offer = self.offers[row["best"]]
-        [told] = offer.answers(offer.unpack(row["answer"]))
-        name = "candidate" if any(column.name == "best" for column in told) else "best"
-        return [(Column(name, pyarrow.array([label])), *told)]
-
-
-def _scored(offer: Offer, by: str) -> str:
-    """What a query does with its numbers to get the score; its text tells the numbers alone."""
-    if not isinstance(offer, QueryOffer):
-        return ""
-    return repr([(dict(one.query.outputs)[by], one.query.having, one.query.limit) for one in offer.prepared])
+        [columns] = offer.answers(offer.unpack(row["answer"]))
+        name = "candidate" if any(column.name == "best" for column in columns) else "best"
+        return [(Column(name, pyarrow.array([label])), *columns)]
 
 
 def _width(column: Expected) -> float:
@@ -274,3 +273,11 @@ class _Once(Source):
     def repeats(self, table: Table) -> dict[str, int]:
         """For each column of a public table, in how many rows one value stands, at most."""
         return self._source.repeats(table)
+
+
+_CUT = "SELECT SUM({0}) AS score, AVG(age) AS age FROM visits WHERE age < {0}"
+
+examples = [
+    Best({f"below {age}": _CUT.format(age) for age in (30, 60)}, by="score", runs=2),
+    Best([{"order_statistic": {"column": "age"}}, {"order_statistic": {"column": "age", "q": 1}}], by="value", runs=2),
+]

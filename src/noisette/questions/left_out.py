@@ -4,10 +4,12 @@
 are weighted sums of the same noisy ones, so more candidates cost more error but nothing more in privacy.
 """
 
+import datetime
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from statistics import NormalDist
 from typing import Any, TypeAlias
@@ -19,8 +21,8 @@ from numpy.typing import NDArray
 from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.errors import InputError
-from noisette.exact.number import whole
-from noisette.exact.random import SYSTEM, Random
+from noisette.exact.number import fraction, whole
+from noisette.exact.random import Random
 from noisette.mechanisms import Gaussian, Geometric, calibrate
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
@@ -28,15 +30,17 @@ from noisette.query.canonical import canonical_text
 from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
 from noisette.query.estimate import Estimate, Noise
-from noisette.query.expected import SIZES, Expected
+from noisette.query.expected import Expected
 from noisette.query.frame import Frame
 from noisette.query.plan import Scan, Where
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
-from noisette.questions.contract import declared
-from noisette.questions.per_unit import UnitCells, groups_of_units, rows_of_units
-from noisette.questions.scored import rows_of
-from noisette.questions.told import ByOne
-from noisette.questions.value_cells import ValueCells, values_between
+from noisette.questions.contract import Offer
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.offers import about, declared
+from noisette.questions.parts.per_unit import UnitCells, groups_of_units, rows_of_units
+from noisette.questions.parts.rows import Rows, rows_of, rows_text
+from noisette.questions.parts.value_cells import ValueCells, values_between
 
 __all__ = ["LeftOut"]
 
@@ -44,13 +48,14 @@ Cells: TypeAlias = UnitCells | ValueCells
 Floats: TypeAlias = NDArray[np.float64]
 
 _LARGEST, _MANY, _HUGE = 2**20, 64, 2.0**62
+_UNSEEN = "What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds."
 _ASK = (
     'Name candidates of one sort: rows=[1, 2, 4, 8], groups=[1, 2, 4] with by="ward", or a column and bounds=[(0, 9)].'
 )
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class LeftOut(JsonQuestion):
     """How much candidate limits would leave out: on `rows` of a unit, on `groups` `by` keys, or `bounds` of a `column`.
 
     Each candidate has a row of the answer, with error bars: the `units` that have more, how much of theirs would be
@@ -66,23 +71,39 @@ class LeftOut:
     groups: Sequence[int] | None = None
     by: str | Sequence[str] = ()
     bounds: Sequence[tuple[Any, Any]] | None = None
-    of: Frame | None = None
+    of: Rows = None
 
     def __post_init__(self) -> None:
-        by = (self.by,) if isinstance(self.by, str) else tuple(self.by)
+        by = (self.by,) if isinstance(self.by, str) else self.by
+        if not isinstance(by, tuple | list) or not all(isinstance(key, str) and key for key in by):
+            raise InputError('by must name the keys of the groups: by="ward", or by=["ward", "age"].')
+        if self.column is not None and not (isinstance(self.column, str) and self.column):
+            raise InputError('column must be the name of a column, such as "age".')
         given = {name: getattr(self, name) for name in ("rows", "groups", "bounds") if getattr(self, name) is not None}
         if len(given) != 1 or bool(by) != ("groups" in given) or (self.column is None) == ("bounds" in given):
             raise InputError(_ASK)
         [(name, candidates)] = given.items()
         object.__setattr__(self, name, _read(name, candidates))
-        object.__setattr__(self, "by", by)
+        object.__setattr__(self, "by", tuple(by))
+        object.__setattr__(self, "of", rows_text(self.of))
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "LeftOutOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Count what is between the candidates, with noise."""
         rows = rows_of(self.of, self.column or next(iter(self.by), ""), schema)
         cells = self._cells(rows, schema)
-        reach = cells.reach(neighbours)
-        return LeftOutOffer(cells.prepared, _noise(spend, reach), reach, level, cells)
+        moved = cells.sensitivity(neighbours)
+        mechanism = _noise(spend, moved)
+        prepared = cells.prepared
+        return about(
+            prepared,
+            Between(prepared, mechanism, moved, level, cells),
+            text=_text(prepared),
+            why="All is counted once, between two of the candidates: every number is a sum of the same noisy counts.",
+            guarantee=mechanism.guarantee(moved),
+            parts=[recorded(mechanism, cells.measure, moved)],
+            covers=NOISE,
+            omitted=[Omission(_UNSEEN)] if isinstance(cells, UnitCells) else [],
+        )
 
     def _cells(self, rows: Frame, schema: Schema) -> Cells:
         _one_table(rows)
@@ -101,11 +122,24 @@ def _read(name: str, given: Any) -> tuple[Any, ...]:
     if name == "bounds":
         if any(isinstance(each, str) or not isinstance(each, Sequence) or len(each) != 2 for each in given):
             raise InputError("Each of bounds must be two values, the lower one first: bounds=[(0, 100), (0, 1000)].")
-        return tuple((low, high) for low, high in given)
+        return tuple((_plain(low), _plain(high)) for low, high in given)
     limits = tuple(whole(limit, f"each of {name}") for limit in given)
     if any(a >= b for a, b in pairwise(limits)) or limits[-1] > _LARGEST:
         raise InputError(f"{name} must ascend, up to {_LARGEST:,} at most: {name}=[1, 2, 4, 8].")
     return limits
+
+
+def _plain(bound: Any) -> int | Fraction | str:
+    """A bound as JSON can carry it: an exact number, or a date as a text."""
+    if isinstance(bound, datetime.date):
+        return bound.isoformat()
+    try:
+        found = fraction(bound, "each of bounds")
+    except InputError:
+        if isinstance(bound, str):  # a date, if the column holds dates
+            return bound
+        raise
+    return found.numerator if found.denominator == 1 else found
 
 
 def _one_table(rows: Frame) -> None:
@@ -116,55 +150,38 @@ def _one_table(rows: Frame) -> None:
         raise InputError('Limits belong to one table: ask of=curator.table("visits"), or where(...) of it.')
 
 
-def _noise(spend: Promise, reach: Sensitivity) -> Geometric | Gaussian:
+def _noise(spend: Promise, moved: Sensitivity) -> Geometric | Gaussian:
     """Laplace or Gaussian noise, whichever errs less."""
-    laplace = calibrate(Geometric, spend, sensitivity=reach)
+    laplace = calibrate(Geometric, spend, sensitivity=moved)
     if spend.is_pure:
         return laplace
-    gaussian = calibrate(Gaussian, spend, sensitivity=reach)
+    gaussian = calibrate(Gaussian, spend, sensitivity=moved)
     return gaussian if gaussian.variance() < laplace.variance() else laplace
 
 
-@dataclass(frozen=True)
-class LeftOutOffer(ByOne):
-    """Noisy numbers of cells: what is told of each candidate is added up of them, and another level is free."""
+def _text(prepared: Prepared) -> str:
+    """What is measured; how candidates pair up is not."""
+    asked = canonical_text(prepared.query)
+    return json.dumps({"question": "left out", "asked": asked, "declared": declared([prepared])})
 
+
+@dataclass(frozen=True)
+class Between:
+    """Noisy numbers of cells: what each candidate leaves out is a sum of them, and another level is free."""
+
+    prepared: Prepared
+    mechanism: Geometric | Gaussian
+    sensitivity: Sensitivity
+    level: float
     cells: Cells
 
-    @property
-    def text(self) -> str:
-        """What is measured; how candidates pair up is not."""
-        asked = canonical_text(self.prepared.query)
-        return json.dumps({"question": "left out", "asked": asked, "declared": declared([self.prepared])})
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanism with what it is applied to."""
-        return [recorded(self.mechanism, self.cells.measure, self.reach)]
-
-    @property
-    def covers(self) -> str:
-        """Error bars are of the noise."""
-        return NOISE
-
-    @property
-    def omitted(self) -> Sequence[Omission]:
-        """Units beyond the largest candidate count as one row, or one group, more than it."""
-        unseen = "What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds."
-        return [Omission(unseen)] if isinstance(self.cells, UnitCells) else []
-
-    @property
-    def why(self) -> str:
-        """Why one release."""
-        return "All is counted once, between two of the candidates: every number is a sum of the same noisy counts."
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The widest error bar of each column, which is that of the first candidate."""
         weights = self.cells.weights
         shown = [name for name in weights if name != "retained"]
         kind = "Gaussian" if isinstance(self.mechanism, Gaussian) else "Laplace"
         noise = f"{kind} noise on {weights['retained'].shape[1]} numbers"
-        steps = float(self.reach.l1 * self.cells.measure.grid)
+        steps = float(self.sensitivity.l1 * self.cells.measure.grid)
         what = "values" if isinstance(self.cells, ValueCells) else "units"
         widths = {name: self._estimate(weights[name], 0.0).half_width(self._noises(self.level)) for name in shown}
         return [
@@ -181,7 +198,7 @@ class LeftOutOffer(ByOne):
         least = f"its error bar is narrowest, ± {widths[-1]:,.3g}, at the last candidate"
         return "; ".join([*([least] if several else []), *self.cells.notes])
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count, and add noise."""
         exact = source.aggregate(self.prepared.request, self.cells.read_as(schema), secret)
         noisy = np.asarray(self.mechanism(self.cells.numbers(exact), rng))
@@ -232,3 +249,10 @@ def _part(lost: Floats, retained: Floats) -> Floats:
     """
     whole = lost + retained
     return np.asarray(np.divide(lost, whole, out=np.zeros_like(whole), where=whole > 0))
+
+
+examples = [
+    LeftOut(rows=[1, 2, 4, 8]),
+    LeftOut(groups=[1, 2], by=["ward", "complaint"], of="SELECT * FROM visits WHERE age >= 18"),
+    LeftOut("cost", bounds=[(0, 1000), (0, 2000)]),
+]

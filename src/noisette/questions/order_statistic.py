@@ -7,6 +7,7 @@ comparison (`by="smooth"`). Both count records that come and go, of which `recor
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,53 +15,62 @@ import pyarrow
 
 from noisette.engines.contract import Source
 from noisette.exact.number import Number
-from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.order import Order
 from noisette.privacy import Neighbours, Promise
-from noisette.query.expected import SIZES, Expected
-from noisette.query.frame import Frame
+from noisette.query.expected import Expected
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.query.types import ARROW
-from noisette.questions.noised import USUAL, By, Noised, Noisy, bar_of, bell, but_for_the_bar, checked, smooth
-from noisette.questions.records import changed, prepared_records, read_records
-from noisette.questions.ruler import MOST, Ruler
+from noisette.questions.contract import Offer
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.noisy_number import USUAL, By, Noisy, NoisyNumber, bar_of, bell, smooth, without_bar
+from noisette.questions.parts.offers import text_of
+from noisette.questions.parts.records import changed, prepared_records, read_records
+from noisette.questions.parts.rows import Rows
+from noisette.questions.parts.ruler import MOST, Ruler
 
 __all__ = ["OrderStatistic"]
 
 _FURTHEST = 2**20
+_WHY = {
+    "smooth": "Noise as wide as one row could move this table's quantile, or that of tables near it.",
+    "inverse": "The fewer rows would have to change for a value to be the quantile, the likelier it is.",
+}
 
 
 @dataclass(frozen=True)
-class OrderStatistic:
+class OrderStatistic(JsonQuestion):
     """The value at rank q n of a column (or of an expression) with bounds; 1/2 is the median, 1 the maximum.
 
     >>> OrderStatistic("income", "9/10")
-    OrderStatistic(column='income', q='9/10', by='inverse', of=None)
+    OrderStatistic(column='income', q=Fraction(9, 10), by='inverse', of=None)
     """
 
     column: str
-    q: Number = "1/2"
+    q: Number = Fraction(1, 2)
     by: By = "inverse"
-    of: Frame | None = None
+    of: Rows = None
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "OrderStatisticOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Noise, or a choice, for the records that one unit can change."""
-        by, prepared = checked(self.by), prepared_records(self.column, self.of, schema)
-        ruler, reach = Ruler.of(prepared.keys[0], most=MOST), changed(prepared, neighbours)
+        prepared = prepared_records(self.column, self.of, schema)
+        ruler, moved = Ruler.of(prepared.keys[0], most=MOST), changed(prepared, neighbours)
         statistic, promise = Near(self.q, *ruler.bounds), spend.share(1)
         low, high = (float(end * ruler.grid) for end in ruler.bounds)
         ends = (low, high) if ruler.kind.number else None
         mechanism: Noisy
-        if by == "smooth":
-            most = promise if ends is None else but_for_the_bar(promise)
-            mechanism = smooth(most, reach, statistic, bell(*ruler.bounds, USUAL))
+        if self.by == "smooth":
+            most = promise if ends is None else without_bar(promise)
+            mechanism = smooth(most, moved, statistic, bell(*ruler.bounds, USUAL))
         else:
-            mechanism = InverseSensitivity.calibrated(promise, reach, statistic=statistic)
-        worst = float(ruler.size) * mechanism.interval(level) if by == "smooth" else None
-        bar = None if ends is None else bar_of(promise, reach, mechanism)
-        told = "value", ruler.size, worst, ends, bar
-        return OrderStatisticOffer(prepared, mechanism, reach, level, neighbours, *told, ruler)
+            mechanism = InverseSensitivity.calibrated(promise, moved, statistic=statistic)
+        worst = float(ruler.size) * mechanism.interval(level) if self.by == "smooth" else None
+        bar = None if ends is None else bar_of(promise, moved, mechanism)
+        shown = "value", ruler.size, worst, ends, bar
+        number = NoisyNumber(prepared, mechanism, moved, level, *shown, Values(ruler))
+        text = text_of("order statistic", prepared, grid=ruler.grid, q=statistic.q, by=number.by)
+        return number.offer(neighbours, text=text, why=_WHY[self.by])
 
 
 class Near(Order):
@@ -81,38 +91,27 @@ def _stopped(reach: Any, room: int) -> Any:
 
 
 @dataclass(frozen=True)
-class OrderStatisticOffer(Noised):
-    """A value of the column's grid."""
+class Values:
+    """Values of the column's grid."""
 
     ruler: Ruler
 
-    @property
-    def _statistic(self) -> Order:
-        assert isinstance(self.mechanism.statistic, Order)
-        return self.mechanism.statistic
+    def records(self, prepared: Prepared, source: Source, schema: Schema, secret: bytes) -> Any:
+        """The values in steps."""
+        return read_records(prepared, self.ruler, source, schema, secret)
 
-    @property
-    def text(self) -> str:
-        """What is measured, and how."""
-        return self.said("order statistic", grid=self.ruler.grid, q=self._statistic.q, by=self.by)
+    def shown(self, drawn: Any, step: Fraction) -> pyarrow.Array:
+        """The value, as the column has it."""
+        kind = self.ruler.kind.type
+        found = int(drawn * self.ruler.grid) if kind == "integer" else self.ruler.value(drawn)
+        return pyarrow.array([found], ARROW[kind])
 
-    @property
-    def why(self) -> str:
-        """Why this mechanism."""
-        if self.by == "smooth":
-            return "Noise as wide as one row could move this table's quantile, or that of tables near it."
-        return "A value is the likelier, the fewer rows would have to change for it to be the quantile."
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, number: NoisyNumber, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """By how many rows it is off, or by how much on the worst table and on a usual one."""
         step, bounds = float(self.ruler.size), self.ruler.bounds
-        return self.expects_of_rows(
-            sizes, lambda rows: self.mechanism.half_width(bell(*bounds, rows), self.level) * step
+        return number.expects_of_rows(
+            sizes, lambda rows: number.mechanism.half_width(bell(*bounds, rows), number.level) * step
         )
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
-        """Read the values and draw."""
-        records = read_records(self.prepared, self.ruler, source, schema, secret)
-        steps, kind = self.mechanism(records, rng), self.ruler.kind.type
-        found = int(steps * self.ruler.grid) if kind == "integer" else self.ruler.value(steps)
-        return self.drawn(pyarrow.array([found], ARROW[kind]), records, rng)
+
+examples = [OrderStatistic("age"), OrderStatistic("age", "9/10", by="smooth"), OrderStatistic("FLOOR(cost / 100)", 1)]

@@ -18,27 +18,33 @@ import pyarrow
 
 from noisette.engines.contract import Source
 from noisette.errors import InputError
-from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.smooth.inverse_sensitivity import InverseSensitivity
 from noisette.mechanisms.smooth.triangles import TriangleCount as Counted
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.expected import SIZES, Expected
-from noisette.query.frame import Frame
+from noisette.query.expected import Expected
 from noisette.query.kind import Kind, Value
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
-from noisette.questions.noised import By, Noised, Noisy, bar_of, but_for_the_bar, checked, of_another, smooth
-from noisette.questions.records import changed, grouped
+from noisette.questions.contract import Offer
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.noisy_number import By, Noisy, NoisyNumber, bar_of, of_another, smooth, without_bar
+from noisette.questions.parts.offers import text_of
+from noisette.questions.parts.records import changed, grouped
+from noisette.questions.parts.rows import Rows
 
 __all__ = ["Triangles"]
 
 _MOST = 2000
-_RING, _NEXT = 100, 3  # a made-up graph: each of so many vertices has an edge to the next few
+_RING, _NEXT = 100, 3  # a made-up graph: each of 100 vertices has an edge to the next 3
+_WHY = {
+    "smooth": "Noise as wide as one edge could change this graph's triangles, or those of graphs near it.",
+    "inverse": "The fewer edges would have to change for a number to be right, as far as known, the likelier it is.",
+}
 
 
 @dataclass(frozen=True)
-class Triangles:
+class Triangles(JsonQuestion):
     """How many triangles the edges between columns `a` and `b` make, by the better of both mechanisms or as named.
 
     >>> Triangles("buyer", "seller")
@@ -47,22 +53,23 @@ class Triangles:
 
     a: str
     b: str
-    of: Frame | None = None
+    of: Rows = None
     by: By | None = None
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "TrianglesOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Noise, or a choice on a ladder, for the edges that one unit can change."""
         prepared = grouped(self.of, [self.a, self.b], schema)
         if len(prepared.keys) < 2:
             raise InputError("An edge has two ends: name two columns that are not the same.")
         prepared, vertices = _declared(prepared)
-        reach, statistic = changed(prepared, neighbours), Counted(len(vertices))
-        mechanism = _mechanism(self.by, spend.share(1), reach, statistic)
+        moved, statistic = changed(prepared, neighbours), Counted(len(vertices))
+        mechanism = _mechanism(self.by, spend.share(1), moved, statistic)
         rungs = statistic.furthest if isinstance(mechanism, InverseSensitivity) else 1
         worst = min(mechanism.interval(level) * rungs, float(statistic.span[1]))
         ends = 0.0, float(statistic.span[1])
-        told = "triangles", Fraction(1), worst, ends, bar_of(spend.share(1), reach, mechanism)
-        return TrianglesOffer(prepared, mechanism, reach, level, neighbours, *told, vertices)
+        shown = "triangles", Fraction(1), worst, ends, bar_of(spend.share(1), moved, mechanism)
+        number = NoisyNumber(prepared, mechanism, moved, level, *shown, Edges(vertices))
+        return number.offer(neighbours, text=text_of("triangles", prepared, by=number.by), why=_WHY[number.by])
 
 
 def _declared(prepared: Prepared) -> tuple[Prepared, tuple[Value, ...]]:
@@ -88,14 +95,14 @@ def _vertices(kind: Kind) -> tuple[Value, ...]:
     return found
 
 
-def _mechanism(by: By | None, spend: Promise, reach: Sensitivity, statistic: Counted) -> Noisy:
+def _mechanism(by: By | None, spend: Promise, moved: Sensitivity, statistic: Counted) -> Noisy:
     """The one that is named, or the one that errs less on a made-up graph."""
     few, made = _few(statistic), list[Noisy]()
     ring = _ring(few.nodes)
-    if by is None or checked(by) == "smooth":
-        made.append(smooth(but_for_the_bar(spend), reach, few, ring))
+    if by is None or by == "smooth":
+        made.append(smooth(without_bar(spend), moved, few, ring))
     if by is None or by == "inverse":
-        made.append(InverseSensitivity.calibrated(spend, reach, statistic=few))
+        made.append(InverseSensitivity.calibrated(spend, moved, statistic=few))
     return of_another(min(made, key=lambda m: m.half_width(ring)), statistic)
 
 
@@ -108,46 +115,36 @@ def _ring(nodes: int) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class TrianglesOffer(Noised):
-    """The number of triangles with noise."""
+class Edges:
+    """Edges between declared vertices."""
 
     vertices: tuple[Value, ...]
 
-    @property
-    def text(self) -> str:
-        """What is measured, and how."""
-        return self.said("triangles", by=self.by)
-
-    @property
-    def why(self) -> str:
-        """Why this mechanism."""
-        if self.by == "smooth":
-            return "Noise as wide as one edge could change this graph's triangles, or those of graphs near it."
-        return "A number is the likelier, the fewer edges would have to change for it to be right, as far as known."
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
-        """The error on the worst graph, and on one with few edges."""
-        nodes, few = len(self.vertices), _few(Counted(len(self.vertices)))
-        usual = of_another(self.mechanism, few).half_width(_ring(few.nodes), self.level)
-        return self.expects(
-            f"edges: {self.reach.l1}",
-            self.worst,
-            None,
-            f"there are {nodes:,} vertices",
-            f"the error is that of the worst graph: in a ring of edges to {2 * _NEXT} others each it is {usual:,.0f}",
-        )
-
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
-        """Find the edges and draw."""
-        edges = self._edges(source, schema, secret)
-        return self.drawn(pyarrow.array([self.mechanism(edges, rng)]), edges, rng)
-
-    def _edges(self, source: Source, schema: Schema, secret: bytes) -> Any:
+    def records(self, prepared: Prepared, source: Source, schema: Schema, secret: bytes) -> Any:
         """The edges as pairs of numbers."""
-        request = self.prepared.request
+        request = prepared.request
         rows = source.aggregate(request, schema, secret).measures[0]
         number = {value: i for i, value in enumerate(self.vertices)}
         places = [np.array([number.get(value, -1) for value in domain or ()]) for domain in request.domains]
         found = np.unravel_index(np.flatnonzero(rows), [len(place) for place in places])
         a, b = (place[at] for place, at in zip(places, found, strict=True))
         return np.stack([a, b], axis=1)[(a >= 0) & (b >= 0) & (a != b)]
+
+    def shown(self, drawn: Any, step: Fraction) -> pyarrow.Array:
+        """The number of triangles."""
+        return pyarrow.array([drawn])
+
+    def expected(self, number: NoisyNumber, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
+        """The error on the worst graph, and on one with few edges."""
+        nodes, few = len(self.vertices), _few(Counted(len(self.vertices)))
+        usual = of_another(number.mechanism, few).half_width(_ring(few.nodes), number.level)
+        return number.expects(
+            f"edges: {number.sensitivity.l1}",
+            number.worst,
+            None,
+            f"there are {nodes:,} vertices",
+            f"the error is that of the worst graph: in a ring of edges to {2 * _NEXT} others each it is {usual:,.0f}",
+        )
+
+
+examples = [Triangles("age", "age + 1"), Triangles("age", "FLOOR(age / 2)", by="inverse")]

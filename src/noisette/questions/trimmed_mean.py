@@ -6,6 +6,8 @@ records that come and go `records` says how many one unit can change.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -13,23 +15,27 @@ import pyarrow
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.smooth.trimmed import TrimmedAverage as Trimmed
 from noisette.privacy import Neighbours, Promise
-from noisette.query.expected import SIZES, Expected
-from noisette.query.frame import Frame
+from noisette.query.expected import Expected
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
-from noisette.questions.noised import USUAL, Noised, bar_of, bell, but_for_the_bar, smooth
-from noisette.questions.records import changed, prepared_records, read_records
-from noisette.questions.ruler import Ruler
+from noisette.questions.contract import Offer
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.noisy_number import USUAL, NoisyNumber, bar_of, bell, smooth, without_bar
+from noisette.questions.parts.offers import text_of
+from noisette.questions.parts.records import changed, prepared_records, read_records
+from noisette.questions.parts.rows import Rows
+from noisette.questions.parts.ruler import Ruler
 
 __all__ = ["TrimmedMean"]
 
 _STEPS = 2**30  # from one bound to the other: then a sum of 2^29 values stays below 2^60
+_WHY = "Noise as wide as one row could move this table's trimmed mean, or that of tables near it."
 
 
 @dataclass(frozen=True)
-class TrimmedMean:
+class TrimmedMean(JsonQuestion):
     """The mean of a column (or of an expression) without its `trim` least and its `trim` largest values.
 
     The column needs bounds, which may be loose. If no value is left over, the lower bound stands for the mean.
@@ -40,9 +46,9 @@ class TrimmedMean:
 
     column: str
     trim: int
-    of: Frame | None = None
+    of: Rows = None
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "TrimmedMeanOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Noise for the records that one unit can change."""
         trim, prepared = whole(self.trim, "trim", least=0), prepared_records(self.column, self.of, schema)
         if not prepared.keys[0].number:
@@ -50,45 +56,40 @@ class TrimmedMean:
         ruler = Ruler.of(prepared.keys[0], most=_STEPS)
         low, high = ruler.bounds
         statistic = Trimmed(0, high - low, trim=trim, parts=max(1, _STEPS // (high - low)))
-        reach = changed(prepared, neighbours)
-        mechanism = smooth(but_for_the_bar(spend.share(1)), reach, statistic, bell(0, high - low, USUAL))
-        step, bar = ruler.grid / statistic.parts, bar_of(spend.share(1), reach, mechanism)
+        moved, promise = changed(prepared, neighbours), spend.share(1)
+        mechanism = smooth(without_bar(promise), moved, statistic, bell(0, high - low, USUAL))
+        step = ruler.grid / statistic.parts
         worst, ends = float(step) * mechanism.interval(level), (float(low * ruler.grid), float(high * ruler.grid))
-        told = "trimmed_mean", step, worst, ends, bar
-        return TrimmedMeanOffer(prepared, mechanism, reach, level, neighbours, *told, ruler)
+        shown = "trimmed_mean", step, worst, ends, bar_of(promise, moved, mechanism)
+        number = NoisyNumber(prepared, mechanism, moved, level, *shown, Means(ruler))
+        return number.offer(
+            neighbours, text=text_of("trimmed mean", prepared, grid=ruler.grid, trim=statistic.trim), why=_WHY
+        )
 
 
 @dataclass(frozen=True)
-class TrimmedMeanOffer(Noised):
-    """A trimmed mean with noise, in steps above the lower bound."""
+class Means:
+    """Trimmed means in steps above the lower bound."""
 
     ruler: Ruler
 
-    @property
-    def _statistic(self) -> Trimmed:
-        assert isinstance(self.mechanism.statistic, Trimmed)
-        return self.mechanism.statistic
+    def records(self, prepared: Prepared, source: Source, schema: Schema, secret: bytes) -> Any:
+        """The values in steps above the lower bound."""
+        low, high = self.ruler.bounds
+        return np.clip(read_records(prepared, self.ruler, source, schema, secret), low, high) - low
 
-    @property
-    def text(self) -> str:
-        """What is measured."""
-        return self.said("trimmed mean", grid=self.ruler.grid, trim=self._statistic.trim)
+    def shown(self, drawn: Any, step: Fraction) -> pyarrow.Array:
+        """The mean."""
+        low, _ = self.ruler.bounds
+        return pyarrow.array([float(low * self.ruler.grid + drawn * step)])
 
-    @property
-    def why(self) -> str:
-        """Why this noise."""
-        return "Noise as wide as one row could move this table's trimmed mean, or that of tables near it."
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, number: NoisyNumber, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error on the worst table, and on a usual one."""
-        most, step = self._statistic.high, float(self.step)
-        return self.expects_of_rows(
-            sizes, lambda rows: self.mechanism.half_width(bell(0, most, rows), self.level) * step
+        low, high = self.ruler.bounds
+        return number.expects_of_rows(
+            sizes,
+            lambda rows: number.mechanism.half_width(bell(0, high - low, rows), number.level) * float(number.step),
         )
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
-        """Read the values and draw."""
-        low, high = self.ruler.bounds
-        steps = np.clip(read_records(self.prepared, self.ruler, source, schema, secret), low, high) - low
-        mean = float(low * self.ruler.grid + self.mechanism(steps, rng) * self.step)
-        return self.drawn(pyarrow.array([mean]), steps, rng)
+
+examples = [TrimmedMean("age", trim=100), TrimmedMean("cost", 50, of="SELECT * FROM visits WHERE ward = 'east'")]

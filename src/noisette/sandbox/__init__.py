@@ -1,4 +1,4 @@
-"""Functions of analysts on blocks of private rows: divided, run apart from each other and from the world, aggregated.
+"""Running an analyst's function on blocks of private rows, apart from each other and from the world.
 
     payload    the function as bytes, and the modules that it needs
     dividing   which unit is in which blocks, and the rows of each
@@ -6,7 +6,8 @@
     runner     that process: it forks a child for each block and never sees a row
     child      reads its block, closes the world behind itself, calls the function, writes a few bytes
     sandbox    how the world is closed: a list of the few system calls that are left (`syscalls`)
-    means, medians, votes    private aggregates of what the blocks gave (`terms`, `numbers`, `noise`)
+
+Private aggregates of what the blocks gave are in `noisette.releases.blocks`.
 
 What it protects from, and what it does not, stands in docs/apply.md.
 """

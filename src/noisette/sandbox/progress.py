@@ -1,4 +1,4 @@
-"""A bar that grows with the waves of blocks, or runs, as many as there always are: it tells nothing of the rows."""
+"""A progress bar for blocks or runs. Their number is public, so the bar says nothing about the rows."""
 
 import sys
 from collections.abc import Callable
@@ -11,17 +11,17 @@ _WIDTH = 30
 def bar(count: int, slot: float | None = None, at_once: int = 1, what: str = "blocks") -> Callable[[int], None]:
     """What to call with the number of blocks that are over; it writes to a terminal only.
 
-    With a `slot`, the seconds that each takes, it tells how long the rest will take.
+    With a `slot`, the seconds that each takes, it says how long the rest will take.
     """
     if not sys.stderr.isatty():
         return lambda _: None
 
-    def told(done: int) -> None:
+    def shown(done: int) -> None:
         full = _WIDTH * done // count
         left = "" if slot is None else f", {-(-(count - done) // at_once) * slot:,.0f} s left"
         end = "\n" if done >= count else ""
         sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {done:,}/{count:,} {what}{left} {end}")
         sys.stderr.flush()
 
-    told(0)
-    return told
+    shown(0)
+    return shown

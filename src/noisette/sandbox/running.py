@@ -23,7 +23,7 @@ from noisette.errors import InputError, NoisetteError
 from noisette.sandbox.payload import Payload
 from noisette.sandbox.sandbox import machine
 
-__all__ = ["Limits", "check", "cores", "machine", "outputs", "tried"]
+__all__ = ["BlockLimits", "check", "cores", "machine", "outputs", "tried"]
 
 _PARALLEL = "NOISETTE_PARALLEL"  # the owner's choice: how many blocks run at a time
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -34,11 +34,15 @@ _GIB = 2**30
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one block may use."""
+class BlockLimits:
+    """What one block may use: seconds of time, and bytes of memory."""
 
     seconds: float
     memory: int
+
+    def __repr__(self) -> str:
+        """As texts in ledgers have it."""
+        return f"Limits(seconds={self.seconds!r}, memory={self.memory!r})"
 
     @property
     def slot(self) -> float:
@@ -58,7 +62,7 @@ def cores() -> list[list[int]]:
     return [there] if wanted == "1" else [[core] for core in there[: int(wanted)]]
 
 
-def check(payload: Payload, limits: Limits) -> None:
+def check(payload: Payload, limits: BlockLimits) -> None:
     """Refuse what cannot be run here, before anything is paid."""
     _ready(payload.modules, payload.names)
     free = _free_memory()
@@ -83,9 +87,9 @@ def _free_memory() -> int | None:
 
 
 def outputs(
-    payload: Payload, blocks: Sequence[Callable[[], bytes]], limits: Limits, told: Callable[[int], None]
+    payload: Payload, blocks: Sequence[Callable[[], bytes]], limits: BlockLimits, progress: Callable[[int], None]
 ) -> list[bytes]:
-    """What the function wrote for each block, nothing where it failed; `told` hears how many blocks are over."""
+    """What the function wrote for each block, nothing where it failed; `progress` is called with how many are done."""
     found: list[bytes] = []
     with Runner(payload.modules, payload.names) as runner:
         waves = _waves(blocks, len(cores()))
@@ -98,12 +102,12 @@ def outputs(
             ready = next(waves, [])
             _sleep_until(start + limits.slot)
             found += [_read(pipe) for pipe in pipes]
-            told(len(found))
+            progress(len(found))
         os.close(function)
     return found
 
 
-def tried(payload: Payload, rows: bytes, limits: Limits) -> dict[str, Any]:
+def tried(payload: Payload, rows: bytes, limits: BlockLimits) -> dict[str, Any]:
     """What the function gives for made-up rows, or what went wrong."""
     with Runner(payload.modules, payload.names) as runner:
         function = _held(payload.bytes)
@@ -171,7 +175,7 @@ class Runner:
         if said["missing"]:
             raise InputError(f"The function needs modules that are not installed: {', '.join(said['missing'])}.")
 
-    def run(self, function: int, rows: int, cores: list[int], limits: Limits, *, loud: bool = False) -> int:
+    def run(self, function: int, rows: int, cores: list[int], limits: BlockLimits, *, loud: bool = False) -> int:
         """Start a block; return where its answer will be."""
         answer, theirs = os.pipe()
         rows_file = os.open(f"/proc/self/fd/{rows}", os.O_RDONLY)

@@ -33,7 +33,7 @@ def machine() -> Machine | None:
 
 
 def close_world(memory: int) -> None:
-    """Allow so many bytes more and hardly any system call, from now on and for ever; raise OSError if that fails."""
+    """Allow `memory` more bytes and hardly any system call, until this process ends; raise OSError if that fails."""
     here = machine()
     if here is None:
         raise OSError("no program for this machine")

@@ -77,8 +77,8 @@ def test_bounds_are_seldom_much_wider_than_the_data(name):
     """An end is far off less than once in a hundred purchases, so six of twenty times once in a million runs."""
     staff = opened()
     made, edges, values = offer(staff, name), ends(staff, name), DATA[name].to_numpy()
-    [counts] = staff._source.aggregate(made.prepared.request, staff.schema, bytes(16)).measures[0]
-    found = [made.mechanism(counts) for _ in range(20)]
+    [counts] = staff._source.aggregate(made.procedure.prepared.request, staff.schema, bytes(16)).measures[0]
+    found = [made.procedure.mechanism(counts) for _ in range(20)]
     size = max(np.ptp(values), abs(values).max())
     assert sum(edges[min(high, len(edges) - 1)] - edges[low - 1] > 4 * size for low, high in found) < 6
 
@@ -106,7 +106,7 @@ def test_every_value_is_counted_in_its_own_cell():
     odd = [*edges[::50], *np.nextafter(edges[::50], -np.inf), 1e300, -1e300, np.inf, -np.inf, np.nan, None, 0.0, -0.0]
     data = pyarrow.table({"who": np.arange(len(odd)), "pay": pyarrow.array(odd, pyarrow.float64())})
     staff = opened({"pay": {"bounds": "private"}}, data=data)
-    request = offer(staff, "pay").prepared.request
+    request = offer(staff, "pay").procedure.prepared.request
     [counts] = staff._source.aggregate(request, staff.schema, bytes(16)).measures[0]
     known = [value for value in odd if value is not None and np.isfinite(value)]
     true = np.bincount(np.searchsorted(edges, known, side="right"), minlength=len(edges) + 1)
@@ -120,9 +120,9 @@ def test_a_unit_counts_as_often_as_it_may_and_no_more():
     data = pyarrow.table({"who": who, "pay": [1e9] * 1000 + [1.0] * 500})
     staff = opened({"pay": {"bounds": "private"}}, data=data)
     made = offer(staff, "pay")
-    [counts] = staff._source.aggregate(made.prepared.request, staff.schema, bytes(16)).measures[0]
+    [counts] = staff._source.aggregate(made.procedure.prepared.request, staff.schema, bytes(16)).measures[0]
     assert (int(counts.sum()), int(counts.max())) == (502, 500)
-    assert made.mechanism.epsilon == 5  # ten for two rows
+    assert made.procedure.mechanism.epsilon == 5  # ten for two rows
     assert made.guarantee == nz.Pure(10, neighbours=nz.Neighbours.ADD_REMOVE)
     replaced = offer(staff, "pay", neighbours=nz.Neighbours.REPLACE)
     assert replaced.guarantee == nz.Pure(10, neighbours=nz.Neighbours.REPLACE)

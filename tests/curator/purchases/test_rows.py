@@ -21,7 +21,7 @@ from noisette.curator.purchases.rows import Rows, scores
 from noisette.errors import BudgetError, InputError, NoisetteError
 from noisette.mechanisms import Exponential
 from noisette.query.sql import parse
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 ONE = nz.Pure(1)
@@ -46,7 +46,9 @@ def offer(data, spend=ONE, neighbours=ADD_REMOVE, **terms):
 
 def counted(data, **terms):
     made = offer(data, **terms)
-    return made.limits, data._source.aggregate(made.prepared.request, data.schema, bytes(16)).measures[0].tolist()
+    return made.procedure.limits, data._source.aggregate(
+        made.procedure.prepared.request, data.schema, bytes(16)
+    ).measures[0].tolist()
 
 
 # Counting
@@ -78,9 +80,11 @@ def test_units_are_counted_between_candidates():
 
 def laws(made, f):
     """P(each candidate) for a table whose units have f rows."""
-    units = np.bincount(np.searchsorted(made.limits, [n for n in f if n]), minlength=len(made.limits) + 1)
-    q = scores(units, made.target)
-    return q, made.mechanism.pmf(np.arange(len(q)), q)
+    units = np.bincount(
+        np.searchsorted(made.procedure.limits, [n for n in f if n]), minlength=len(made.procedure.limits) + 1
+    )
+    q = scores(units, made.procedure.target)
+    return q, made.procedure.mechanism.pmf(np.arange(len(q)), q)
 
 
 def worst(made, neighbours, most=10, units=3):
@@ -101,9 +105,9 @@ def worst(made, neighbours, most=10, units=3):
 @pytest.mark.parametrize("later", [nz.Pure(1), nz.Pure(2), nz.Pure(50)], ids=["target 2", "target 1", "target 0"])
 def test_no_unit_moves_the_choice_by_more_than_is_stated(neighbours, later):
     made = offer(opened(table([1])), nz.Pure("1/2"), neighbours, most=8, later=later)
-    assert made.target == round(2 / later.epsilon)
+    assert made.procedure.target == round(2 / later.epsilon)
     score, apart, loss = worst(made, neighbours)
-    assert score <= made.reach.linf == 1
+    assert score <= made.procedure.sensitivity.linf == 1
     assert apart <= 2
     assert loss <= 0.5 * (1 + 1e-12)
     assert made.guarantee == nz.Pure("1/2", neighbours=neighbours)
@@ -114,12 +118,10 @@ def test_half_the_scale_is_noticed(neighbours):
     """Scores on both sides of the target move apart by 2: the bound is nearly attained."""
     made = offer(opened(table([1])), nz.Pure("1/2"), neighbours, most=8, later=nz.Pure(2))
     assert worst(made, neighbours)[1] == 2
-    m = made.mechanism
+    m = made.procedure.mechanism
     twin = Exponential(m.scale / 2, candidates=m.candidates, measure=m.measure)
-    assert worst(type(made)(made.prepared, twin, *[getattr(made, n) for n in FIELDS]), neighbours)[2] > 0.5
-
-
-FIELDS = ("reach", "level", "table", "limits", "target")
+    weaker = replace(made, procedure=replace(made.procedure, mechanism=twin))
+    assert worst(weaker, neighbours)[2] > 0.5
 
 
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
@@ -158,10 +160,10 @@ LAWS = {
 
 def error(made, f, eps, measure):
     """Mean |error| of a count that spends 0.9 eps under the chosen limit, in percent of the rows."""
-    mechanism = Exponential(made.mechanism.scale, candidates=len(made.limits), measure=measure)
-    limits = np.array(made.limits)
+    mechanism = Exponential(made.procedure.mechanism.scale, candidates=len(made.procedure.limits), measure=measure)
+    limits = np.array(made.procedure.limits)
     units = np.bincount(np.searchsorted(limits, f), minlength=len(limits) + 1)
-    chances = mechanism.pmf(np.arange(len(limits)), scores(units, made.target))
+    chances = mechanism.pmf(np.arange(len(limits)), scores(units, made.procedure.target))
     lost, scale = np.array([np.maximum(f - limit, 0).sum() for limit in limits]), limits / (0.9 * eps)
     return 100 * float(chances @ (lost + scale * np.exp(-lost / scale))) / f.sum()
 
@@ -175,7 +177,7 @@ def test_the_limit_is_about_as_good_as_is_known_of_it(f, known):
     data = opened(table([1]))
     for eps, percent in zip(("0.1", "1"), known, strict=True):
         made = offer(data, nz.Pure(Fraction(eps) / 10))
-        found, flat = (error(made, f, float(eps), m) for m in (made.mechanism.measure, None))
+        found, flat = (error(made, f, float(eps), m) for m in (made.procedure.mechanism.measure, None))
         assert percent / 2 <= found <= 2 * percent
         if f.max() < 1_000:
             assert flat > 4 * found
@@ -186,11 +188,11 @@ def test_the_owners_guide_says_how_good_it_is():
     few = np.repeat([1, 500], [19_800, 200])
     for eps, percent in (("1", 0.2), ("0.1", 1.6)):
         made = offer(data, nz.Pure(Fraction(eps) / 10))
-        assert round(error(made, five, float(eps), made.mechanism.measure), 1) == percent
+        assert round(error(made, five, float(eps), made.procedure.mechanism.measure), 1) == percent
         best = 512 / (0.9 * float(eps)) / few.sum() * 100  # a limit of 512 leaves nothing out
-        assert error(made, few, float(eps), made.mechanism.measure) > 5 * best
-    units, made = np.bincount(np.searchsorted(made.limits, five), minlength=15), offer(data, nz.Pure("1/10"))
-    chances = made.mechanism.pmf(np.arange(14), scores(units, made.target))
+        assert error(made, few, float(eps), made.procedure.mechanism.measure) > 5 * best
+    units, made = np.bincount(np.searchsorted(made.procedure.limits, five), minlength=15), offer(data, nz.Pure("1/10"))
+    chances = made.procedure.mechanism.pmf(np.arange(14), scores(units, made.procedure.target))
     assert chances[:5].sum() < 1e-9  # below 32
     assert chances[5:8].sum() > 0.5
 
@@ -219,7 +221,8 @@ def test_questions_wait_for_the_limit_and_use_it():
 
 def test_the_limit_is_the_one_that_the_mechanism_chose_by_the_scores():
     data, seen = opened(table([1, 1, 3, 9])), []
-    made = replace(offer(data, most=8, later=ONE), mechanism=lambda q, rng: seen.append(q.tolist()) or 2)
+    whole = offer(data, most=8, later=ONE)
+    made = replace(whole, procedure=replace(whole.procedure, mechanism=lambda q, rng: seen.append(q.tolist()) or 2))
     assert made.draw(data._source, data.schema, bytes(16)).to_pydict() == {"rows": [4]}
     assert seen == [
         [0, 0, -1, -1]

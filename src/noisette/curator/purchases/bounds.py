@@ -15,20 +15,22 @@ import pyarrow
 
 from noisette.engines.contract import Source
 from noisette.errors import InputError, NoisetteError
-from noisette.exact.random import SYSTEM, Random
+from noisette.exact.random import Random
 from noisette.mechanisms.quantiles.extent import Extent
 from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
-from noisette.query.expected import SIZES, Expected
+from noisette.query.design import recorded
+from noisette.query.expected import Expected
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import LARGEST, Value
 from noisette.query.measure import sensitivity
 from noisette.query.plan import Aggregate, Query, Scan
-from noisette.query.prepare import prepare
+from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Column, Schema, Table
-from noisette.questions.cells import cell_of
-from noisette.questions.contract import declared
-from noisette.questions.told import ByOne
+from noisette.questions.contract import Offer, Procedure
+from noisette.questions.parts.cells import cell_of
+from noisette.questions.parts.offers import about, declared
 
 __all__ = ["Bounds", "edges_of", "found_bounds"]
 
@@ -44,43 +46,44 @@ class Bounds:
     table: Table
     column: Column
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "BoundsOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Count the values of each cell, and search."""
         value = Name(f"t1.{self.column.name}")
         cell = Call("case", (Call("is_null", (value,)), Literal(None), cell_of(value, edges_of(self.column))))
         counted = (("low", Aggregate("quantile", cell, Fraction(0))),)  # its histogram is what is needed
         prepared = prepare(canonical(Query(Scan(self.table.name, "t1"), (), counted)), schema)
         [measure] = prepared.request.measures
-        reach = sensitivity(measure, prepared.part, neighbours)
-        mechanism = Extent.calibrated(spend, reach, cells=measure.cells)
-        return BoundsOffer(prepared, mechanism, reach, level, f"{self.table.name}.{self.column.name}")
+        moved = sensitivity(measure, prepared.part, neighbours)
+        mechanism = Extent.calibrated(spend, moved, cells=measure.cells)
+        asked = {"question": "bounds", "asked": f"{self.table.name}.{self.column.name}"}
+        return about(
+            prepared,
+            Ends(prepared, mechanism, moved, level),
+            text=json.dumps({**asked, "declared": declared([prepared])}),
+            why="One sweep upwards: a row counts on the way to one of the ends, so both cost what one does.",
+            guarantee=mechanism.guarantee(moved),
+            parts=[recorded(mechanism, measure, moved)],
+        )
 
 
 @dataclass(frozen=True)
-class BoundsOffer(ByOne):
-    """Two cells, or nothing if there are too few rows to find any."""
+class Ends(Procedure):
+    """Two cells, or nothing if there are too few rows to tell."""
 
-    column: str
+    prepared: Prepared
+    mechanism: Extent
+    sensitivity: Sensitivity
+    level: float
 
-    @property
-    def text(self) -> str:
-        """What is measured; the cells are in the digest."""
-        return json.dumps({"question": "bounds", "asked": self.column, "declared": declared([self.prepared])})
-
-    @property
-    def why(self) -> str:
-        """Why a search."""
-        return "One sweep upwards: a row counts on the way to one of the ends, so both cost what one does."
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """How many rows may lie beyond an end."""
         off = self.mechanism.interval(self.level)
-        said = f"sparse vector technique on {self.mechanism.cells:,} cells", f"rows: {self.reach.l1}"
+        said = f"sparse vector technique on {self.mechanism.cells:,} cells", f"rows: {self.sensitivity.l1}"
         note = "the error is how many rows may lie beyond"
         ends = ("low", self.mechanism.within), ("high", self.mechanism.beyond)
         return [tuple(Expected(name, *said, None, {}, aim + off, note) for name, aim in ends)]
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count and search."""
         [counts] = source.aggregate(self.prepared.request, schema, secret).measures[0]
         found = self.mechanism(counts, rng)

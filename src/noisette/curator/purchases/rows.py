@@ -24,22 +24,28 @@ from numpy.typing import NDArray
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.exact.random import SYSTEM, Random
+from noisette.exact.random import Random
 from noisette.mechanisms import Exponential
 from noisette.privacy import ZCDP, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.expected import SIZES, Expected
+from noisette.query.design import recorded
+from noisette.query.expected import Expected
 from noisette.query.plan import Scan
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema, Table
-from noisette.questions.contract import declared
-from noisette.questions.per_unit import powers, rows_of_units
-from noisette.questions.told import ByOne
+from noisette.questions.contract import Offer, Procedure
+from noisette.questions.parts.offers import about, declared
+from noisette.questions.parts.per_unit import powers, rows_of_units
 
 __all__ = ["Rows", "scores"]
 
 _MOST_ROWS = 2**13  # the largest limit among the candidates, unless another one is named
 _LATER = 9  # times what the limit costs is what its questions are taken to spend: a tenth and nine tenths
 _LARGEST = 2**40
+_WHY = (
+    "The exponential mechanism, with low limits more likely beforehand: of limits that nobody exceeds, the lowest is "
+    "best."
+)
 
 
 @dataclass(frozen=True)
@@ -50,44 +56,41 @@ class Rows:
     most: int | None = None
     later: Promise | None = None
 
-    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> "RowsOffer":
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Score the candidates by how many units have more rows."""
         most = whole(_MOST_ROWS if self.most is None else self.most, "most", least=2)
         if most > _LARGEST:
             raise InputError("most must be at most 2^40: it is the largest limit that may be chosen.")
         limits = powers(most)
         k = len(limits)
-        reach = Sensitivity(k, k, 1, k, neighbours=neighbours)
+        moved = Sensitivity(k, k, 1, k, neighbours=neighbours)
         measure = [math.lcm(*limits) // limit for limit in limits]
-        mechanism = Exponential.calibrated(spend, reach, candidates=k, measure=measure)
+        mechanism = Exponential.calibrated(spend, moved, candidates=k, measure=measure)
         prepared = rows_of_units(Scan(self.table.name, "t1"), limits, schema)
-        return RowsOffer(prepared, mechanism, reach, level, self.table.name, limits, _target(spend, self.later))
+        target = _target(spend, self.later)
+        asked = {"question": "rows", "asked": self.table.name, "most": limits[-1], "target": target}
+        return about(
+            prepared,
+            Limit(prepared, mechanism, moved, level, limits, target),
+            text=json.dumps({**asked, "declared": declared([prepared])}),
+            why=_WHY,
+            guarantee=mechanism.guarantee(moved),
+            parts=[recorded(mechanism, prepared.request.measures[0], moved)],
+        )
 
 
 @dataclass(frozen=True)
-class RowsOffer(ByOne):
+class Limit(Procedure):
     """One of the candidate `limits`; about `target` units should have more rows than it."""
 
+    prepared: Prepared
     mechanism: Exponential
-    table: str
+    sensitivity: Sensitivity
+    level: float
     limits: tuple[int, ...]
     target: int
 
-    @property
-    def text(self) -> str:
-        """What is measured, and which limits are compared how."""
-        asked = {"question": "rows", "asked": self.table, "most": self.limits[-1], "target": self.target}
-        return json.dumps({**asked, "declared": declared([self.prepared])})
-
-    @property
-    def why(self) -> str:
-        """Why this mechanism."""
-        return (
-            "The exponential mechanism, with low limits more likely beforehand: of limits that nobody exceeds, the "
-            "lowest is best."
-        )
-
-    def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """By how many units the number with more rows may be off."""
         name = f"exponential mechanism among {len(self.limits)} limits from 1 to {self.limits[-1]:,}"
         off = self.mechanism.interval(self.level)
@@ -97,7 +100,7 @@ class RowsOffer(ByOne):
         )
         return [(Expected("rows", name, "units: 1", off, {}, None, note),)]
 
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random = SYSTEM) -> pyarrow.Table:
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count the units between candidates, and choose."""
         units = source.aggregate(self.prepared.request, schema, secret).measures[0]
         return pyarrow.table({"rows": [self.limits[self.mechanism(scores(units, self.target), rng)]]})

@@ -12,7 +12,7 @@ from noisette.query.expression import Name
 from noisette.query.kind import Value, in_order
 from noisette.query.plan import Key, Query, Scan
 from noisette.query.schema import Schema, Table
-from noisette.questions.contract import Queries
+from noisette.questions.parts.queries import Queries
 
 __all__ = ["Terms", "for_sale", "found", "purchase_question"]
 

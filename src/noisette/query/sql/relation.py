@@ -20,10 +20,11 @@ from noisette.query.sql.groups import Item, items_of, keys_of, names_of
 from noisette.query.sql.names import Reader, Scope, find
 from noisette.query.sql.refusals import refusal, shown
 from noisette.query.sql.result import Groups, aggregate, has_aggregate, is_aggregate, position
+from noisette.query.sql.text import read
 from noisette.query.stability import shape_of, tables_of, unit_names
 from noisette.query.tree import aggregate_text
 
-__all__ = ["Context", "joined", "per_unit", "rows_of", "scope_of", "with_names"]
+__all__ = ["Context", "joined", "per_unit", "rows_of", "rows_read", "scope_of", "with_names"]
 
 Items: TypeAlias = tuple[tuple[str, exp.Expr], ...]
 """Columns by their names, as they are written."""
@@ -85,6 +86,21 @@ def rows_of(select: exp.Select, context: Context) -> tuple[Relation, Scope]:
         relation = Where(relation, expression(where.this, scope))
         shape_of(relation, context.schema)
     return relation, scope
+
+
+def rows_read(text: str, schema: Schema) -> tuple[Relation, frozenset[str]]:
+    """The rows that a SELECT without aggregates stands for, and the columns that need their table's name.
+
+    SELECT * keeps the tables and their names; other columns are those of a sub-query called `rows`.
+    """
+    select = read(text)
+    context = with_names(select, Context(schema))
+    stars = [item for item in select.expressions if isinstance(item, exp.Star)]
+    others = [part for part in ("group", "having", "order", "limit", "distinct") if select.args.get(part)]
+    if len(stars) != 1 or len(select.expressions) != 1 or others:
+        return _subquery(select, "rows", context), frozenset()
+    relation, scope = rows_of(select, context)
+    return relation, scope.hidden
 
 
 def _table(node: exp.Expr, context: Context) -> Relation:

@@ -19,7 +19,7 @@ from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
 from noisette.query.ranks import Ranks, ranks
-from noisette.releases.blocks.numbers import CELLS, Bar, Numbers, Range, counts, told
+from noisette.releases.blocks.numbers import CELLS, Bar, Numbers, Range, bars_table, counts
 from noisette.releases.blocks.terms import Terms, recorded
 
 __all__ = ["Median", "median"]
@@ -38,13 +38,13 @@ class Median:
     @property
     def guarantee(self) -> Guarantee:
         """All draws together."""
-        one = reduce(add, [one.guarantee(self.terms.reach) for one in self.ranks.mechanisms])
+        one = reduce(add, [one.guarantee(self.terms.sensitivity) for one in self.ranks.mechanisms])
         return self.terms.for_units(one * len(self.numbers.names))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanisms, for the record."""
-        drawn = [recorded(one, "outputs of blocks", self.terms.reach) for one in self.ranks.mechanisms]
+        drawn = [recorded(one, "outputs of blocks", self.terms.sensitivity) for one in self.ranks.mechanisms]
         return drawn * len(self.numbers.names)
 
     @property
@@ -76,7 +76,7 @@ class Median:
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
         """Choose a cell for each number."""
         values, bounds = self.numbers.read(outputs), self.numbers.bounds
-        return told(self.numbers.names, [self._bar(v, b, rng) for v, b in zip(values, bounds, strict=True)])
+        return bars_table(self.numbers.names, [self._bar(v, b, rng) for v, b in zip(values, bounds, strict=True)])
 
     def _bar(self, values: Sequence[Fraction], bounds: Range, rng: Random) -> Bar:
         """The middle of the chosen cell, and the outer edges of the cells at the ends."""
@@ -89,4 +89,4 @@ class Median:
 def median(numbers: Numbers, terms: Terms) -> Median:
     """The medians that keep a promise together; they are pure, so a delta is of no use to them."""
     share = terms.part(Fraction(1, len(numbers.names)), pure=True)
-    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, terms.reach, terms.level), terms)
+    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, terms.sensitivity, terms.level), terms)

@@ -1,4 +1,4 @@
-"""What is publicly known of numbers that blocks give, and how these are read, counted and told."""
+"""What is publicly known of the numbers that blocks give, and how these are read, counted and shown."""
 
 import math
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from noisette.answers.figures import bound
 from noisette.query.caveats import Omission
 
-__all__ = ["CELLS", "Bar", "Numbers", "Range", "counts", "told"]
+__all__ = ["CELLS", "Bar", "Numbers", "Range", "bars_table", "counts"]
 
 Range: TypeAlias = tuple[Fraction, Fraction]
 Bar: TypeAlias = tuple[float, float, float]
 
 CELLS = 1024
-"""Quantiles are chosen from so many cells between the bounds."""
+"""Cells between the bounds, among which quantiles are chosen."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def counts(values: Sequence[Fraction], bounds: Range) -> NDArray[np.int64]:
     return np.bincount(np.array(cells, np.int64), minlength=CELLS)
 
 
-def told(names: Sequence[str], bars: Sequence[Bar]) -> pyarrow.Table:
+def bars_table(names: Sequence[str], bars: Sequence[Bar]) -> pyarrow.Table:
     """One row: each number with the ends of its error bar."""
     pairs = zip(names, bars, strict=True)
     return pyarrow.table(

@@ -20,7 +20,7 @@ def blocks(blocks: Any, each: Any) -> tuple[int, int]:
     if m > _MOST_BLOCKS:
         raise InputError(f"blocks must be at most {_MOST_BLOCKS:,}: Apply(...).advise says how many are useful.")
     if r > m:
-        raise InputError("each must be at most the number of blocks: a unit is in so many different ones.")
+        raise InputError("each must be at most the number of blocks: a unit is in that many different ones.")
     return m, r
 
 

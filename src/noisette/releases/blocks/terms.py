@@ -17,7 +17,7 @@ __all__ = ["Terms", "recorded"]
 
 @dataclass(frozen=True)
 class Terms:
-    """So many blocks, a unit in `each` of them, what may be spent, for which relation, and the level of error bars."""
+    """The number of blocks, of which `each` hold a unit; what may be spent, the relation, and the level of bars."""
 
     blocks: int
     each: int
@@ -26,7 +26,7 @@ class Terms:
     level: float
 
     @property
-    def reach(self) -> Sensitivity:
+    def sensitivity(self) -> Sensitivity:
         """Of a histogram of what the blocks give: up to `each` of them leave one count for another one."""
         return histogram(neighbours=Neighbours.REPLACE).times(self.each)
 
@@ -44,6 +44,6 @@ class Terms:
         return guarantee.restated(self.neighbours)
 
 
-def recorded(mechanism: Any, measure: str, reach: Sensitivity) -> dict[str, Any]:
+def recorded(mechanism: Any, measure: str, moved: Sensitivity) -> dict[str, Any]:
     """A mechanism with what it is applied to, for the record; sensitivities are those of replaced blocks."""
-    return {**to_record(mechanism, measure, reach), "relation": str(reach.neighbours)}
+    return {**to_record(mechanism, measure, moved), "relation": str(moved.neighbours)}

@@ -2,10 +2,10 @@
 
 mode     the label with about the most votes, out of a public list: permute and flip or the exponential mechanism,
          whichever errs less. One unit changes the votes of its r blocks.
-stable   the label with the most votes, exactly, or nothing: it is told if it leads by far, r times as far as where one
-         unit has one vote. Labels may be any short texts, but a delta is needed.
+stable   the label with the most votes, exactly, or nothing: it is released if it leads by far, r times as far as
+         where one unit has one vote. Labels may be any short texts, but a delta is needed.
          [Smith-Thakurta 2013, "Differentially private feature selection via stability arguments", where a unit is in
-         each of m subsamples with probability q: here in exactly r of them; docs/proofs/stability.md; erratum E5]
+         each of m subsamples with probability q: here in exactly r of them; docs/proofs/stability.md]
 
 A block that fails has no vote, unless the question names a label for it.
 """
@@ -46,23 +46,23 @@ class Vote:
     @property
     def guarantee(self) -> Guarantee:
         """What the choice is worth."""
-        return self.terms.for_units(self.mechanism.guarantee(self.terms.reach))
+        return self.terms.for_units(self.mechanism.guarantee(self.terms.sensitivity))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanism, for the record."""
-        return [recorded(self.mechanism, "votes of blocks", self.terms.reach)]
+        return [recorded(self.mechanism, "votes of blocks", self.terms.sensitivity)]
 
     @property
     def lead(self) -> float | None:
-        """Of a stable mode: by more than how many votes a label must lead to be told, with the level as its chance."""
+        """Of a stable mode: the lead, in votes, beyond which a label is released with the level as its chance."""
         return 2 * self.mechanism.interval(self.terms.level) if isinstance(self.mechanism, StableMode) else None
 
     @property
     def why(self) -> str:
         """Why this mechanism."""
         if self.lead is not None:
-            return "The stable mode: exact where it is told, and told where no few blocks could alter it."
+            return "The stable mode: the exact label, released if few blocks could not have changed it."
         return "The choice among listed labels that errs least for this promise."
 
     @property
@@ -72,7 +72,7 @@ class Vote:
         return (Omission(f"A block that fails, or gives no label that is known, {vote}."),)
 
     def expected(self) -> tuple[Expected, ...]:
-        """By how many votes the label may lie behind the best, or must lead to be told."""
+        """By how many votes the label may lie behind the best, or must lead to be released."""
         kind = "random choice" if self.lead is None else "stable mode"
         return (
             Expected(
@@ -89,10 +89,10 @@ class Vote:
     def _meant(self) -> str:
         """What the number of votes says."""
         if self.lead is None:
-            return "the error is by how many votes what is told lies behind the most frequent"
-        told = f"told with this chance if the label leads by more than {self.lead:.6g} votes, and nothing otherwise"
+            return "the error is by how many votes the answer lies behind the most frequent label"
+        when = f"released with this chance if the label leads by more than {self.lead:.6g} votes, and nothing otherwise"
         few = f"; {self.terms.blocks:,} votes are too few for that: name more blocks"
-        return told if self.lead < self.terms.blocks else told + few
+        return when if self.lead < self.terms.blocks else when + few
 
     def draw(self, outputs: Sequence[bytes], rng: Random) -> pyarrow.Table:
         """Count the votes and choose."""
@@ -117,7 +117,7 @@ class Vote:
 def mode(labels: tuple[str, ...], default: str | None, terms: Terms) -> Vote:
     """The better of two mechanisms that choose among a public list."""
     kinds = PermuteAndFlip, Exponential
-    made = [kind.calibrated(terms.part(_ALL), terms.reach, candidates=len(labels)) for kind in kinds]
+    made = [kind.calibrated(terms.part(_ALL), terms.sensitivity, candidates=len(labels)) for kind in kinds]
     best = min(made, key=lambda one: one.interval(_USUAL))  # at one level for all: what is kept was drawn by it
     return Vote(best, labels, default, terms)
 
@@ -125,4 +125,6 @@ def mode(labels: tuple[str, ...], default: str | None, terms: Terms) -> Vote:
 def stable(labels: tuple[str, ...] | None, default: str | None, terms: Terms) -> Vote:
     """The mode, where it is stable."""
     candidates = None if labels is None else len(labels)
-    return Vote(StableMode.calibrated(terms.part(_ALL), terms.reach, candidates=candidates), labels, default, terms)
+    return Vote(
+        StableMode.calibrated(terms.part(_ALL), terms.sensitivity, candidates=candidates), labels, default, terms
+    )

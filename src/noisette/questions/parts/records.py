@@ -12,9 +12,9 @@ asked what holds for that many, and this is restated for units (`for_units`).
 Vocabulary: `steps` whole numbers, in units of `grid` · `changes` records that one unit can add or remove.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -23,27 +23,20 @@ from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.privacy import Guarantee, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.canonical import canonical, canonical_text
+from noisette.query.canonical import canonical
+from noisette.query.caveats import Omission
 from noisette.query.design import recorded
-from noisette.query.frame import Frame
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
 from noisette.query.prepare import Prepared, read_of
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
-from noisette.questions.contract import declared
-from noisette.questions.ruler import Ruler, Steps
-from noisette.questions.scored import rows_of
-from noisette.questions.told import ByOne
+from noisette.questions.contract import Offer, Procedure
+from noisette.questions.parts.offers import about
+from noisette.questions.parts.rows import Rows, rows_of
+from noisette.questions.parts.ruler import Ruler, Steps
 
-__all__ = [
-    "OfRecords",
-    "changed",
-    "grouped",
-    "prepared_records",
-    "read_records",
-    "recorded_for_records",
-]
+__all__ = ["about_records", "changed", "grouped", "prepared_records", "read_records"]
 
 _ROWS = Measure("rows")
 
@@ -51,8 +44,8 @@ _ROWS = Measure("rows")
 # Rows of a unit
 
 
-def grouped(of: Frame | None, columns: Sequence[str], schema: Schema) -> Prepared:
-    """How many rows have each combination of values, of which at most so many of one unit count."""
+def grouped(of: Rows, columns: Sequence[str], schema: Schema) -> Prepared:
+    """How many rows have each combination of values, of which each unit has at most the declared number."""
     named = {f"c{i}": column for i, column in enumerate(columns)}
     if not all(isinstance(column, str) for column in columns):
         raise InputError('A column is named by a text, such as "age" or "FLOOR(age / 10)".')
@@ -66,7 +59,7 @@ def grouped(of: Frame | None, columns: Sequence[str], schema: Schema) -> Prepare
     return Prepared(query, shape, part, kinds, request, frozenset((_ROWS,)), (), read_of(query, schema))
 
 
-def prepared_records(column: str, of: Frame | None, schema: Schema) -> Prepared:
+def prepared_records(column: str, of: Rows, schema: Schema) -> Prepared:
     """The same for one column whose values have an order."""
     prepared = grouped(of, [column], schema)
     if prepared.keys[0].type in ("text", "boolean"):
@@ -83,38 +76,39 @@ def changed(prepared: Prepared, neighbours: Neighbours) -> Sensitivity:
 # Offers
 
 
-@dataclass(frozen=True)
-class OfRecords(ByOne):
-    """An offer of one mechanism for the records of a table; `reach` is how many of them a unit can change."""
-
-    neighbours: Neighbours
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the mechanism promises for as many records as one unit can change."""
-        made: Guarantee = self.mechanism.guarantee(self.reach)
-        return made.restated(self.neighbours)
-
-    @property
-    def parts(self) -> list[dict[str, Any]]:
-        """The mechanism with what it is applied to."""
-        return [recorded_for_records(self.mechanism, self.reach)]
-
-    def said(self, question: str, **options: object) -> str:
-        """What is asked, in a form that does not depend on how it was written."""
-        named = {name: str(value) for name, value in options.items()}
-        asked = {"question": question, "asked": canonical_text(self.prepared.query), **named}
-        return json.dumps({**asked, "declared": declared([self.prepared])}, sort_keys=True)
+def about_records(
+    prepared: Prepared,
+    procedure: Procedure,
+    neighbours: Neighbours,
+    mechanisms: Sequence[tuple[Any, Sensitivity]],
+    *,
+    text: str,
+    why: str,
+    covers: str,
+    omitted: Sequence[Omission] = (),
+) -> Offer:
+    """An offer of mechanisms for the records of a table, each with the records that one unit can change."""
+    costs: list[Guarantee] = [mechanism.guarantee(moved) for mechanism, moved in mechanisms]
+    return about(
+        prepared,
+        procedure,
+        text=text,
+        why=why,
+        guarantee=reduce(add, costs).restated(neighbours),
+        parts=[_recorded(mechanism, moved) for mechanism, moved in mechanisms],
+        covers=covers,
+        omitted=omitted,
+    )
 
 
 def read_records(prepared: Prepared, ruler: Ruler, source: Source, schema: Schema, secret: bytes) -> Steps:
-    """The records themselves: to be read once they are paid for."""
+    """The records themselves: to be read after the charge."""
     exact = source.aggregate(prepared.request, schema, secret)
     assert exact.keys is not None
     there, steps = ruler.steps(exact.keys.column(0).combine_chunks())
     return np.repeat(steps, exact.measures[0][there])
 
 
-def recorded_for_records(mechanism: Any, reach: Sensitivity) -> dict[str, Any]:
+def _recorded(mechanism: Any, moved: Sensitivity) -> dict[str, Any]:
     """A mechanism with the records it is applied to."""
-    return {**recorded(mechanism, _ROWS, reach), "relation": str(reach.neighbours)}
+    return {**recorded(mechanism, _ROWS, moved), "relation": str(moved.neighbours)}

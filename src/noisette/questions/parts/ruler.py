@@ -50,7 +50,7 @@ class Ruler:
 
     @staticmethod
     def of(kind: Kind, grid: Number | None = None, most: int = MOST) -> "Ruler":
-        """The one with this grid, or with the kind's own, doubled until there are at most so many steps."""
+        """The one with this grid, or with the kind's own, doubled until there are at most `most` steps."""
         if grid is not None:
             if not kind.number:
                 raise InputError("grid is for numbers: dates are counted in days, timestamps in microseconds.")

@@ -34,7 +34,7 @@ from noisette.query.plan import Aggregate, Key, Named, PerUnit, Query, Relation,
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.stability import ROW, shape_of
-from noisette.questions.cells import cell_of
+from noisette.questions.parts.cells import cell_of
 
 __all__ = ["UnitCells", "groups_of_units", "powers", "rows_of_units"]
 
@@ -118,7 +118,7 @@ class UnitCells:
         """What gets noise."""
         return Measure("rows", grid=Fraction(1, self.steps))
 
-    def reach(self, neighbours: Neighbours) -> Sensitivity:
+    def sensitivity(self, neighbours: Neighbours) -> Sensitivity:
         """M in l1, a + b = M. A unit that is replaced leaves one cell for another, or moves within its own."""
         m, times = self.steps, 1 if neighbours is Neighbours.ADD_REMOVE else 2
         return Sensitivity(times * m, times * m * m, m, 2 * times, neighbours=neighbours)

@@ -1,7 +1,7 @@
-"""What questions share that tell a bin or nothing: how bins are told, and where there are none.
+"""What questions share that release a bin or nothing: how bins are shown, and when there is none.
 
 The bins of both partitions hold the statistic, so it lies where they overlap. A table without records has no statistic
-and tells none: as if it took 0 changes to alter it. That keeps the promise: the number of changes that it takes with n
+and gives none: as if it took 0 changes to alter it. That keeps the promise: the number of changes that it takes with n
 records is at most n, so k records that come or go, from none or to none, are k steps along the curve of `Keep` as
 everywhere else.
 """
@@ -12,33 +12,33 @@ import pyarrow
 
 from noisette.exact.random import Random
 from noisette.mechanisms.stability.stability import Bin, ShiftedBins
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expected import Expected
-from noisette.questions.records import OfRecords
-from noisette.questions.ruler import Ruler, Steps
+from noisette.questions.parts.ruler import Ruler, Steps
 
-__all__ = ["BIN", "NOTHING", "TOLD", "spread_told", "stable_expected", "told_bin"]
+__all__ = ["BIN", "NOTHING", "STABLE", "bin_of", "spread_columns", "stable_expected"]
 
-TOLD = "exact to within a bin"
+STABLE = "exact to within a bin"
 NOTHING = "not stable: few rows could change it"
 BIN = "± covers the bin only"
 """What the error bar of a bin covers: there is no noise in it."""
 
 
-def told_bin(mechanism: ShiftedBins, steps: Steps, rng: Random) -> Bin | None:
+def bin_of(mechanism: ShiftedBins, steps: Steps, rng: Random) -> Bin | None:
     """Where a statistic lies, or None if its bins are not stable."""
     bins = mechanism(steps, rng) if len(steps) else (None, None)
-    told = [one for one in bins if one is not None]
-    return (max(low for low, _ in told), min(high for _, high in told)) if told else None
+    found = [one for one in bins if one is not None]
+    return (max(low for low, _ in found), min(high for _, high in found)) if found else None
 
 
-def stable_expected(name: str, offer: OfRecords, mechanism: ShiftedBins) -> Expected:
-    """How many changes it may take to leave a bin without its being told."""
-    rows = mechanism.interval(offer.level)
-    note = f"it is told, exact to within a bin, if leaving that takes more than {rows:,.0f} rows, and NULL otherwise"
-    return Expected(name, "two stability tests", f"rows: {offer.reach.l1}", None, {}, rows, note)
+def stable_expected(name: str, mechanism: ShiftedBins, moved: Sensitivity, level: float) -> Expected:
+    """How many changes it may take to leave a bin that is not released."""
+    rows = mechanism.interval(level)
+    note = f"it is exact to within a bin if leaving that takes more than {rows:,.0f} rows, and NULL otherwise"
+    return Expected(name, "two stability tests", f"rows: {moved.l1}", None, {}, rows, note)
 
 
-def spread_told(found: Bin | None, ruler: Ruler) -> dict[str, pyarrow.Array]:
+def spread_columns(found: Bin | None, ruler: Ruler) -> dict[str, pyarrow.Array]:
     """The middle of a bin by ratio, and its ends."""
     ends: list[float | None] = [None, None, None]
     if found is not None:

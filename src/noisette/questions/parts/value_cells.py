@@ -21,11 +21,11 @@ from noisette.query.canonical import canonical
 from noisette.query.expression import Call, Expression, Literal, Name, columns_of
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Exact, Measure, sensitivity
-from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Query, Relation, Scan, Where
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.questions.cells import first_of
+from noisette.query.sql.constants import date, timestamp
+from noisette.questions.parts.cells import first_of
 
 __all__ = ["ValueCells", "values_between"]
 
@@ -57,9 +57,9 @@ def _value(given: Any, kind: Kind, column: str) -> Value:
     """A bound as the column has its values."""
     if kind.number:
         return fraction(given, "each of bounds")
-    if kind.type not in ("date", "timestamp") or kind_of(Literal(given), {}).type != kind.type:
+    if kind.type not in ("date", "timestamp") or not isinstance(given, str):
         raise InputError(f"{column} holds {kind.type}: bounds are numbers, or dates, of the column's own type.")
-    return given  # type: ignore[no-any-return]
+    return date(given) if kind.type == "date" else timestamp(given)
 
 
 def _cell(value: Expression, ends: Sequence[tuple[Value, bool]]) -> Expression:
@@ -91,11 +91,11 @@ class ValueCells:
         """What gets noise."""
         return self.prepared.request.measures[0]
 
-    def reach(self, neighbours: Neighbours) -> Sensitivity:
+    def sensitivity(self, neighbours: Neighbours) -> Sensitivity:
         """As many rows as may count, each in a cell: at most as many cells move as rows, and as there are."""
-        reach = sensitivity(self.measure, self.prepared.part, neighbours)
-        moved = min(int(reach.l1), self.measure.cells)
-        return Sensitivity(reach.l1, reach.l2_squared, reach.linf, moved, neighbours=neighbours)
+        rows = sensitivity(self.measure, self.prepared.part, neighbours)
+        cells = min(int(rows.l1), self.measure.cells)
+        return Sensitivity(rows.l1, rows.l2_squared, rows.linf, cells, neighbours=neighbours)
 
     def read_as(self, schema: Schema) -> Schema:
         """The tables with the column as it is stored."""

@@ -1,0 +1,1 @@
+"""What several questions share; a question itself is a file of `noisette.questions`."""

@@ -1,0 +1,54 @@
+"""How offers are put together: what they rest on, their texts, and offers about one prepared query."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from noisette.privacy import Guarantee
+from noisette.query.canonical import canonical_text
+from noisette.query.caveats import Omission, omissions, sentences
+from noisette.query.prepare import Prepared
+from noisette.questions.contract import Offer, Procedure
+
+__all__ = ["about", "declared", "text_of", "units_of"]
+
+
+def about(
+    prepared: Prepared,
+    procedure: Procedure,
+    *,
+    text: str,
+    why: str,
+    guarantee: Guarantee,
+    parts: list[dict[str, Any]],
+    covers: str = "",
+    omitted: Sequence[Omission] = (),
+) -> Offer:
+    """An offer whose data is one query; `covers` says what ± covers, `omitted` what is left out after the query."""
+    caveats = [sentences([*omissions(prepared), *omitted], covers)]
+    return Offer(text, guarantee, units_of([prepared]), why, parts, caveats, procedure)
+
+
+def text_of(question: str, prepared: Prepared, **options: object) -> str:
+    """What is measured, with its options as texts, however it was written."""
+    named = {name: str(value) for name, value in options.items()}
+    asked = {"question": question, "asked": canonical_text(prepared.query), **named}
+    return json.dumps({**asked, "declared": declared([prepared])}, sort_keys=True)
+
+
+def declared(prepared: Iterable[Prepared], *more: object) -> str:
+    """A short digest of the bounds, keys and limits that a question rests on: where they change, its text changes."""
+    parts = sorted({repr(_rests_on(q)) for q in prepared})
+    return hashlib.sha256(repr([*parts, *more]).encode()).hexdigest()[:16]
+
+
+def _rests_on(prepared: Prepared) -> tuple[object, ...]:
+    retained = (prepared.shape.retained,) if prepared.shape.retained else ()
+    measures = sorted(map(repr, prepared.request.measures))
+    return (measures, prepared.request.limits, prepared.keys, prepared.read, *retained)
+
+
+def units_of(prepared: Iterable[Prepared]) -> str:
+    """Whose data is protected: the declared unit column, or "row"."""
+    return " and ".join(sorted({str(one.shape.unit) for one in prepared}))
