@@ -10,6 +10,7 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.query.sql import parse
 from noisette.questions.contract import Queries
@@ -104,10 +105,12 @@ def curator():
 class Untouched:
     """A source that must not be asked."""
 
-    def compute(self, *_):
+    release = Source.release
+
+    def aggregate(self, *_):
         raise AssertionError("the data was touched")
 
-    rows = compute
+    rows = aggregate
 
 
 class Counting:
@@ -116,7 +119,9 @@ class Counting:
     def __init__(self, source):
         self.source, self.times = source, 0
 
-    def compute(self, *asked):
+    release = Source.release
+
+    def aggregate(self, *asked):
         self.times += 1
         return self.source.aggregate(*asked)
 
