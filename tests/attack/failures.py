@@ -16,6 +16,7 @@ from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, Twin, innocent
 
 import noisette as nz
+from noisette.engines.contract import Source
 from noisette.errors import NoisetteError
 from noisette.ledger import open_ledger
 
@@ -95,7 +96,9 @@ class Broken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
 
-    def compute(self, *asked: Any) -> Any:
+    release = Source.release
+
+    def aggregate(self, *asked: Any) -> Any:
         """Fail as often as said, then measure."""
         self.left -= 1
         if self.left >= 0:

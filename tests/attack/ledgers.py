@@ -29,6 +29,7 @@ from tests.ledger.tools import tamper
 
 import noisette as nz
 from noisette.curator.opening import described_data
+from noisette.engines.contract import Source
 from noisette.errors import BudgetError, NoisetteError, PrivacyError
 from noisette.ledger import Book, Memory, open_ledger
 from noisette.process import here
@@ -46,7 +47,9 @@ Opens = Callable[[str], Book]
 class Constant:
     """A source that needs no engine, so that a forked child can ask it."""
 
-    def compute(self, request: Any, *_: Any) -> Exact:
+    release = Source.release
+
+    def aggregate(self, request: Any, *_: Any) -> Exact:
         """Nothing, of whatever is asked for."""
         return Exact(None, tuple(np.zeros(1, np.int64) for _ in request.measures))
 

@@ -17,6 +17,7 @@ from tests.attack.questions import Question, streamed
 from tests.attack.tables import Shelf, Storable
 from tests.query.worlds import norms
 
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
@@ -79,7 +80,9 @@ class Spy:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
 
-    def compute(self, request: Request, schema: Any, secret: bytes) -> Exact:
+    release = Source.release
+
+    def aggregate(self, request: Request, schema: Any, secret: bytes) -> Exact:
         """Measure and remember."""
         self.measured[request] = self.source.aggregate(request, schema, secret)
         return self.measured[request]
@@ -96,7 +99,9 @@ class Again:
     def __init__(self, spy: Spy) -> None:
         self.spy = spy
 
-    def compute(self, request: Request, *_: Any) -> Exact:
+    release = Source.release
+
+    def aggregate(self, request: Request, *_: Any) -> Exact:
         """What was measured before."""
         return self.spy.measured[request]
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.curator.hostile import CANARY
 
+from noisette.engines.contract import Source
 from noisette.errors import NoisetteError
 from noisette.ledger import Book, Memory
 from noisette.ledger.entry import Entry
@@ -36,7 +37,9 @@ class Twin:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
 
-    def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
+    release = Source.release
+
+    def aggregate(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """What the source measures, and whatever is done with the marker."""
         found = self.source.rows(Scan("v", "v"), {"v.g": "g"}, schema, secret).column("g").to_pylist()
         marked = next((text for text in found if text and CANARY in text), None)
@@ -51,7 +54,7 @@ class Twin:
 class Twice(Twin):
     """Counts every row twice, so that one unit moves twice of what is stated."""
 
-    def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
+    def aggregate(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """Twice of all."""
         exact = self.source.aggregate(request, schema, secret)
         return replace(exact, measures=tuple(2 * measure for measure in exact.measures))
@@ -60,7 +63,7 @@ class Twice(Twin):
 class Unbounded(Twin):
     """Retains all rows of a unit, whatever the limits say."""
 
-    def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
+    def aggregate(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """The rows of a unit that has many."""
         if request.limits is None:
             return self.source.aggregate(request, schema, secret)  # type: ignore[no-any-return]
@@ -71,7 +74,7 @@ class Unbounded(Twin):
 class Scattering(Twin):
     """Moves each score by the number of rows with the marker."""
 
-    def compute(self, request: Any, schema: Any, secret: bytes) -> Exact:
+    def aggregate(self, request: Any, schema: Any, secret: bytes) -> Exact:
         """More than is there."""
         found = self.source.rows(Scan("v", "v"), {"v.g": "g"}, schema, secret).column("g").to_pylist()
         exact = self.source.aggregate(request, schema, secret)

@@ -13,12 +13,13 @@ import pytest
 import noisette as nz
 from noisette import questions
 from noisette.curator.demo import POLICY, tables
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.query.sql import parse
 from noisette.questions.contract import Offer
 from noisette.questions.parts.queries import Queries
 
-TABLES = tables(patients=1_000, rows=3_000)
+TABLES = tables(600)
 VISITS, WARDS = TABLES["visits"], TABLES["wards"]
 RULES = POLICY["tables"]["visits"] | {"rows": 3, "groups": 2, "rows_per_group": 2}
 PUBLIC = POLICY["tables"]["wards"]
@@ -28,9 +29,9 @@ ASKED = {
     "numbers": ["SELECT ward, SUM(age) AS s, AVG(age) AS a, STDDEV(age) AS d FROM visits GROUP BY ward"],
     "bins": ["SELECT FLOOR(age / 30) * 30 AS decade, COUNT(DISTINCT patient_id) AS n FROM visits GROUP BY 1"],
     "quantiles": ["SELECT ward, MEDIAN(age) AS m, MAX(age) AS top FROM visits GROUP BY ward"],
-    "unknown keys": ["SELECT complaint, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY complaint"],
-    "keys alone": ["SELECT DISTINCT complaint FROM visits"],
-    "join": ["SELECT w.floor, COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY w.floor"],
+    "unknown keys": ["SELECT diagnosis, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY diagnosis"],
+    "keys alone": ["SELECT DISTINCT diagnosis FROM visits"],
+    "join": ["SELECT w.region, COUNT(*) AS n FROM visits v JOIN wards w ON v.ward = w.ward GROUP BY w.region"],
     "per unit": [
         "SELECT AVG(LEAST(k, 9)) AS a FROM (SELECT patient_id, COUNT(*) AS k FROM visits GROUP BY patient_id) AS per",
     ],
@@ -66,10 +67,12 @@ def opened():
 class Untouched:
     """A source that must not be asked."""
 
-    def compute(self, *_):
+    release = Source.release
+
+    def aggregate(self, *_):
         raise AssertionError("the data was touched")
 
-    rows = compute
+    rows = aggregate
 
 
 class Counting:
@@ -78,7 +81,9 @@ class Counting:
     def __init__(self, source):
         self.source, self.times = source, 0
 
-    def compute(self, *asked):
+    release = Source.release
+
+    def aggregate(self, *asked):
         self.times += 1
         return self.source.aggregate(*asked)
 

@@ -5,6 +5,7 @@ import datetime
 import pyarrow
 
 import noisette as nz
+from noisette.engines.contract import Source
 
 WARDS = ["north", "south", "east"]
 POLICY = {
@@ -74,7 +75,9 @@ class Watched:
     def __getattr__(self, name):
         return getattr(self.source, name)
 
-    def compute(self, *arguments):
+    release = Source.release
+
+    def aggregate(self, *arguments):
         self.computed += 1
         if self.fails:
             raise nz.errors.NoisetteError("The engine could not compute this.")

@@ -100,9 +100,9 @@ def test_a_question_that_failed_fails_for_ever_and_is_charged_once(clinic, name)
 @pytest.mark.parametrize("fault", FAULTS, ids=repr)
 def test_one_sentence_for_all_reasons(clinic, fault):
     curator, source = clinic
-    source.source.compute = raising(fault)
+    source.source.aggregate = raising(fault)
     found = failed(lambda: curator.sql(COUNT, spend=1))
-    del source.source.compute
+    del source.source.aggregate
     assert found == failed(lambda: curator.sql(COUNT, spend=1)) == (FailedError, str(FailedError()))
     assert curator.budget.spent.epsilon == 1
 
@@ -170,11 +170,11 @@ def test_the_error_can_be_sent_elsewhere():
 @pytest.mark.parametrize("fault", INTERRUPTS, ids=repr)
 def test_an_interrupt_leaves_a_question_unfinished(clinic, fault):
     curator, source = clinic
-    source.source.compute = raising(fault)
+    source.source.aggregate = raising(fault)
     for _ in range(2):
         with pytest.raises(type(fault)):
             curator.sql(COUNT, spend=1)
-    del source.source.compute
+    del source.source.aggregate
     first = curator.sql(COUNT, spend=1)["n"].values
     assert curator.sql(COUNT, spend=1)["n"].values == first
     assert (source.computed, curator.budget.spent.epsilon, len(curator.ledger.entries)) == (3, 1, 1)
@@ -268,11 +268,11 @@ import os, signal, sys
 from noisette.curator.project import Project
 from noisette.errors import FailedError
 curator = Project.read(sys.argv[1]).curator()
-def compute(*_):
+def aggregate(*_):
     if sys.argv[2] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
     raise ValueError
-curator._source.compute = compute
+curator._source.aggregate = aggregate
 try:
     curator.sql(sys.argv[3], spend=1)
 except FailedError:
@@ -332,7 +332,7 @@ def test_a_question_that_fails_ends_its_stream(clinic):
 @pytest.mark.parametrize("fault", FAULTS, ids=repr)
 def test_one_sentence_for_all_reasons_in_a_stream(clinic, fault):
     curator, source = clinic
-    source.source.compute = raising(fault)
+    source.source.aggregate = raising(fault)
     stream = curator.stream(Above(30), spend=SURE)
     assert failed(lambda: stream.ask(PEOPLE)) == (FailedError, str(FailedError()))
 
@@ -350,10 +350,10 @@ def test_a_comparison_that_fails_ends_it_too(clinic, monkeypatch):
 def test_an_interrupt_leaves_a_stream_as_it_was(clinic, fault):
     curator, source = clinic
     stream = curator.stream(Above(30), spend=SURE)
-    source.source.compute = raising(fault)
+    source.source.aggregate = raising(fault)
     with pytest.raises(type(fault)):
         stream.ask(PEOPLE)
-    del source.source.compute
+    del source.source.aggregate
     assert stream.left == 1
     assert stream.ask(PEOPLE) is not None
     with pytest.raises(BudgetError):
@@ -365,13 +365,13 @@ def test_who_is_overtaken_by_a_failure_tells_nothing(tmp_path):
     fine, broken = project.curator(), project.curator()
     watch(broken, fails=True)
     streams = [curator.stream(Above(30, positives=2), spend=SURE) for curator in (fine, broken)]
-    right = fine._source.compute
+    right = fine._source.aggregate
 
     def slow(*given):
         failed(lambda: streams[1].ask(PEOPLE))
         return right(*given)
 
-    fine._source.compute = slow
+    fine._source.aggregate = slow
     failed(lambda: streams[0].ask(PEOPLE))
     again = project.curator()
     failed(lambda: again.stream(Above(30, positives=2), spend=SURE).ask(PEOPLE))

@@ -168,7 +168,7 @@ def test_a_failing_engine_says_nothing_of_the_data():
     def failing(*_):
         raise ValueError(f"Failed to parse '{CANARY}'")
 
-    curator._source.compute = failing
+    curator._source.aggregate = failing
     with pytest.raises(NoisetteError) as caught:
         curator.sql("SELECT COUNT(*) FROM labs", spend=1)
     assert not tells("".join(traceback.format_exception(caught.value)))

@@ -135,13 +135,13 @@ def test_a_batch_pays_once():
 
 def test_a_charge_stands_before_data_is_touched():
     curator = opened(nz.Pure(10))
-    compute, seen = curator._source.compute, []
+    compute, seen = curator._source.aggregate, []
 
     def spying(*arguments):
         seen.append(curator.budget.spent.epsilon)
         return compute(*arguments)
 
-    curator._source.compute = spying
+    curator._source.aggregate = spying
     curator.sql(BASE, spend=3)
     assert seen == [3]
 

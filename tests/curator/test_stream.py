@@ -26,6 +26,7 @@ from tests.curator.watchers import CROWD, HIGH, LOW, SPEND, STREAM
 import noisette as nz
 from noisette.curator.demo import tables
 from noisette.curator.project import Project
+from noisette.engines.contract import Source
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.query.sql import parse
 from noisette.questions.above import Above, Alert
@@ -254,7 +255,9 @@ def test_no_error_and_no_repr_tells_of_anyone(tmp_path):
         stream = curator.stream(Above(30, positives=2), spend=SURE)
 
         class Broken:
-            def compute(self, *_):
+            release = Source.release
+
+            def aggregate(self, *_):
                 raise RuntimeError(f"Cannot cast {CANARY} {NUMBER}")
 
         assert not tells(repr(stream) + repr(stream.ask(PEOPLE)) + repr(vars(stream)) + repr(vars(stream._line)))
@@ -549,7 +552,9 @@ class Fixed:
     def __init__(self, measured):
         self.measured = measured
 
-    def compute(self, *_):
+    release = Source.release
+
+    def aggregate(self, *_):
         from noisette.query.measure import Exact
 
         return Exact(None, (np.array([self.measured]),))

@@ -25,10 +25,10 @@ class Gate(Watched):
         super().__init__(source)
         self.reached, self.open = threading.Event(), threading.Event()
 
-    def compute(self, *arguments):
+    def aggregate(self, *arguments):
         self.reached.set()
         assert self.open.wait(LONG)
-        return super().compute(*arguments)
+        return super().aggregate(*arguments)
 
 
 @pytest.fixture(params=["memory", "book"])
@@ -69,9 +69,9 @@ def test_another_question_runs_beside_it_as_far_as_the_engine_allows(clinic):
     meet = threading.Barrier(2, timeout=LONG)
 
     class Meeting(Watched):
-        def compute(self, *arguments):
+        def aggregate(self, *arguments):
             meet.wait()
-            return super().compute(*arguments)
+            return super().aggregate(*arguments)
 
     clinic._source = Meeting(clinic._source)
     with ThreadPoolExecutor(2) as pool:
@@ -109,13 +109,13 @@ def test_an_interrupt_in_one_thread_leaves_it_to_the_next(clinic):
     reached, go, times = threading.Event(), threading.Event(), []
 
     class Interrupted(Watched):
-        def compute(self, *arguments):
+        def aggregate(self, *arguments):
             times.append(None)
             if len(times) == 1:
                 reached.set()
                 assert go.wait(LONG)
                 raise KeyboardInterrupt
-            return super().compute(*arguments)
+            return super().aggregate(*arguments)
 
     clinic._source = Interrupted(clinic._source)
     with ThreadPoolExecutor(2) as pool:

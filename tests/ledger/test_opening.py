@@ -8,6 +8,7 @@ import pytest
 from tests.curator.clinic import opened
 
 import noisette as nz
+from noisette.engines.contract import Source
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.ledger import Book, Memory, open_ledger, rebind
 
@@ -93,7 +94,9 @@ def test_a_question_is_charged_before_the_data_is_touched_and_stays_charged(tmp_
     seen = []
 
     class Broken:
-        def compute(self, *_):
+        release = Source.release
+
+        def aggregate(self, *_):
             entries = open_ledger(tmp_path / "x.ledger")  # what others see now
             seen.append(len(entries.entries))
             entries.close()
@@ -115,7 +118,9 @@ def test_nothing_is_drawn_if_the_charge_cannot_be_written(tmp_path):
     other.execute("BEGIN IMMEDIATE")
 
     class Untouched:
-        def compute(self, *_):
+        release = Source.release
+
+        def aggregate(self, *_):
             raise AssertionError("the data was touched")
 
     curator._source = Untouched()

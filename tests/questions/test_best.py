@@ -12,6 +12,7 @@ from tests.goodness import ALPHA, p_value
 
 import noisette as nz
 from noisette.audit.divergence import largest_loss
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import BestOf
@@ -132,8 +133,8 @@ def test_there_are_always_as_many_runs_and_the_data_is_read_once(curator):
         < (1 - Fraction(1, 3)) ** (made.procedure.always - 1)
     )
     asked = []
-    read = curator._source.compute
-    curator._source.compute = lambda *request: (asked.append(len(curator.budget.entries)), read(*request))[1]
+    read = curator._source.aggregate
+    curator._source.aggregate = lambda *request: (asked.append(len(curator.budget.entries)), read(*request))[1]
     curator.ask(BEST, spend=3)
     assert asked == [1] * 3  # after the charge, and once for each candidate
 
@@ -237,7 +238,9 @@ class Once:
     def __init__(self, source):
         self.source, self.kept = source, {}
 
-    def compute(self, request, *rest):
+    release = Source.release
+
+    def aggregate(self, request, *rest):
         if request not in self.kept:
             self.kept[request] = self.source.aggregate(request, *rest)
         return self.kept[request]

@@ -46,12 +46,12 @@ def text(question, clinic):
         (lambda v, w: v, "SELECT * FROM visits"),
         (lambda v, w: v.where("age >= 18"), "SELECT * FROM visits WHERE visits.age >= 18"),
         (
-            lambda v, w: v.where("age >= 18").join(w, on="ward").where("floor = 2"),
-            "SELECT * FROM visits JOIN wards USING (ward) WHERE visits.age >= 18 AND wards.floor = 2",
+            lambda v, w: v.where("age >= 18").join(w, on="ward").where("region = 'north'"),
+            "SELECT * FROM visits JOIN wards USING (ward) WHERE visits.age >= 18 AND wards.region = 'north'",
         ),
         (
-            lambda v, w: v.join(w.where("floor > 1"), on={"ward": "ward"}, how="left"),
-            "SELECT * FROM visits LEFT JOIN (SELECT * FROM wards WHERE wards.floor > 1) AS wards "
+            lambda v, w: v.join(w.where("region <> 'north'"), on={"ward": "ward"}, how="left"),
+            "SELECT * FROM visits LEFT JOIN (SELECT * FROM wards WHERE wards.region <> 'north') AS wards "
             "ON visits.ward = wards.ward",
         ),
         (

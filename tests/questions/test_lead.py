@@ -5,6 +5,7 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.mechanisms import NoisyMaxGap, PermuteAndFlip
 
@@ -94,7 +95,9 @@ class Fixed:
     def __init__(self, counts):
         self.counts = counts
 
-    def compute(self, *_):
+    release = Source.release
+
+    def aggregate(self, *_):
         return type("Exact", (), {"measures": (np.array(self.counts),), "keys": None})
 
 

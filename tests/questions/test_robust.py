@@ -17,6 +17,7 @@ import pyarrow
 import pytest
 
 import noisette as nz
+from noisette.engines.contract import Source
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.mechanisms.stability.stable_scale import StableScale
@@ -77,7 +78,9 @@ class World:
     def schema(self, limit):
         return described(limit, json.dumps(self.column))
 
-    def compute(self, request, schema, secret):
+    release = Source.release
+
+    def aggregate(self, request, schema, secret):
         key = request, secret
         if key not in self.known:
             self.known[key] = self.source.aggregate(request, schema, secret)

@@ -317,5 +317,13 @@ def _ward(rows: pyarrow.Table) -> str:
 
 examples = [
     Apply(_share_of_old, blocks=2, bounds=(0, 1), columns=["age"], seconds=0.3, memory="128 MiB"),
-    Apply(_ward, blocks=2, labels=["east", "west"], aggregate="mode", columns=["ward"], seconds=0.3, memory="128 MiB"),
+    Apply(
+        _ward,
+        blocks=2,
+        labels=["emergency", "oncology"],
+        aggregate="mode",
+        columns=["ward"],
+        seconds=0.3,
+        memory="128 MiB",
+    ),
 ]

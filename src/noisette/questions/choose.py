@@ -132,6 +132,6 @@ _COST = "SELECT SUM(cost - 500) FROM visits WHERE ward = '{}'"
 
 examples = [
     Choose([18, 30, 65], score=_OLD.format),
-    Choose(["east", "west"], score=_COST.format),
-    Choose(["east", "west"], score=_COST.format, lead=True),
+    Choose(["emergency", "oncology"], score=_COST.format),
+    Choose(["emergency", "oncology"], score=_COST.format, lead=True),
 ]

@@ -253,6 +253,6 @@ def _part(lost: Floats, retained: Floats) -> Floats:
 
 examples = [
     LeftOut(rows=[1, 2, 4, 8]),
-    LeftOut(groups=[1, 2], by=["ward", "complaint"], of="SELECT * FROM visits WHERE age >= 18"),
+    LeftOut(groups=[1, 2], by=["ward", "diagnosis"], of="SELECT * FROM visits WHERE age >= 18"),
     LeftOut("cost", bounds=[(0, 1000), (0, 2000)]),
 ]

@@ -107,5 +107,5 @@ examples = [
     Mode("ward"),
     Mode("FLOOR(age / 10)"),
     Mode("ward", of="SELECT * FROM visits WHERE age >= 65", lead=True),
-    Mode("complaint"),
+    Mode("diagnosis"),
 ]

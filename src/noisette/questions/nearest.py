@@ -134,6 +134,11 @@ class Around(Procedure):
 examples = [
     Nearest("FLOOR(age / 10)", "age - 5", place=(3, 4), k=20),
     Nearest(
-        "FLOOR(age / 10)", "age - 5", place=(3, 4), k=20, tell="place", of="SELECT * FROM visits WHERE ward = 'east'"
+        "FLOOR(age / 10)",
+        "age - 5",
+        place=(3, 4),
+        k=20,
+        tell="place",
+        of="SELECT * FROM visits WHERE ward = 'emergency'",
     ),
 ]

@@ -81,4 +81,4 @@ class Scale(Procedure):
         return pyarrow.table({**spread_columns(found, self.ruler), "note": [NOTHING if found is None else STABLE]})
 
 
-examples = [Spread("age"), Spread("cost", of="SELECT * FROM visits WHERE ward = 'east'", base="3/2", grid=1)]
+examples = [Spread("age"), Spread("cost", of="SELECT * FROM visits WHERE ward = 'emergency'", base="3/2", grid=1)]

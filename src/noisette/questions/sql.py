@@ -34,5 +34,5 @@ class Sql(JsonQuestion):
 
 examples = [
     Sql("SELECT ward, COUNT(*) AS n, AVG(age) AS age FROM visits GROUP BY ward"),
-    Sql("SELECT complaint, COUNT(*) AS n FROM visits GROUP BY complaint"),
+    Sql("SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis"),
 ]

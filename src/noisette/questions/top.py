@@ -49,4 +49,4 @@ def _largest(query: Query, k: int) -> Query:
     return replace(query, order=(Ordering(query.outputs[1][1], descending=True),), limit=k)
 
 
-examples = [Top("ward", 2), Top("age", 5, of="SELECT * FROM visits WHERE ward = 'east'"), Top("complaint", 3)]
+examples = [Top("ward", 2), Top("age", 5, of="SELECT * FROM visits WHERE ward = 'emergency'"), Top("diagnosis", 3)]

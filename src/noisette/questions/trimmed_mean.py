@@ -92,4 +92,4 @@ class Means:
         )
 
 
-examples = [TrimmedMean("age", trim=100), TrimmedMean("cost", 50, of="SELECT * FROM visits WHERE ward = 'east'")]
+examples = [TrimmedMean("age", trim=100), TrimmedMean("cost", 50, of="SELECT * FROM visits WHERE ward = 'emergency'")]

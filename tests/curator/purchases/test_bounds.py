@@ -135,8 +135,8 @@ def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checke
     made = offer(staff, "pay", spend)
     assert made.guarantee <= spend
     charges = []
-    read = staff._source.compute
-    staff._source.compute = lambda *asked: (charges.append(len(staff.budget.entries)), read(*asked))[1]
+    read = staff._source.aggregate
+    staff._source.aggregate = lambda *asked: (charges.append(len(staff.budget.entries)), read(*asked))[1]
     answer = staff.ask(Bounds(*sold(staff, "pay")), spend=spend)
     assert charges == [1]
     assert nz.answers.check(answer.to_json()) <= spend

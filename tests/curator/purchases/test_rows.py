@@ -261,8 +261,8 @@ def test_the_same_purchase_is_free_in_every_process_and_gives_the_same(tmp_path)
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
 def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checked(spend):
     data = opened(table([3, 1, 2]), budget=nz.Approx(10, "1e-5"))
-    charges, read = [], data._source.compute
-    data._source.compute = lambda *asked: (charges.append(len(data.budget.entries)), read(*asked))[1]
+    charges, read = [], data._source.aggregate
+    data._source.aggregate = lambda *asked: (charges.append(len(data.budget.entries)), read(*asked))[1]
     answer = data.ask(Rows(data.schema["visits"]), spend=spend)
     assert charges == [1]
     assert nz.answers.check(answer.to_json()) <= spend
