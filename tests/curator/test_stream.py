@@ -617,25 +617,25 @@ SCENES = {
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_error_bar_of_a_positive_misses_as_seldom_as_it_says(scene, level):
-    offer = Above(0, positives=2).offer({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, level)
+    offer = Above(0, positives=2).stream({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, level)
     assert missed(offer, SCENES[scene], level, right) <= 1 - level
 
 
 def test_a_twin_that_forgets_the_choice_misses_nearly_always():
-    offer = Above(0, positives=2).offer({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, 0.9)
+    offer = Above(0, positives=2).stream({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, 0.9)
     deltas = SCENES["far below, and many"]
     assert missed(offer, deltas, 0.9, naive) > 0.5
 
 
 def test_the_error_bar_is_not_much_too_wide():
-    offer = Above(0, positives=2).offer({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, 0.9)
+    offer = Above(0, positives=2).stream({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, 0.9)
     assert missed(offer, [80], 0.9, right) > 0.06
 
 
 def test_the_error_bars_hold_for_an_analyst_who_adapts():
     """Who waits for silence, then asks near the threshold, and far below once there was a gap; 5 deviations."""
     level, streams, rng = 0.8, 20_000, np.random.default_rng()
-    offer = Above(0, positives=2).offer({}, nz.Pure(1), nz.Neighbours.ADD_REMOVE, level)
+    offer = Above(0, positives=2).stream({}, nz.Pure(1), nz.Neighbours.ADD_REMOVE, level)
     m = offer.mechanism
     z, silent, given = (
         rng.geometric(-math.expm1(-1 / m.threshold_scale), streams) - 1,
@@ -660,7 +660,7 @@ def test_the_error_bars_hold_for_an_analyst_who_adapts():
 @pytest.mark.parametrize("epsilon", ["1/100", 1, 20])
 @pytest.mark.parametrize("c", [1, 50])
 def test_the_estimate_lies_within_its_bar(level, epsilon, c):
-    offer = Above(0, positives=c).offer({}, nz.Pure(epsilon), nz.Neighbours.ADD_REMOVE, level)
+    offer = Above(0, positives=c).stream({}, nz.Pure(epsilon), nz.Neighbours.ADD_REMOVE, level)
     for gap, number in ((0, 1), (10**6, 1), (0, 1000)):
         low, high = offer._ends(gap, number, level)
         assert low <= 0 <= high

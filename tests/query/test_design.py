@@ -147,7 +147,7 @@ def test_a_question_asked_twice_is_measured_once_with_the_same_error():
     text = "SELECT ward, count(*) AS n FROM visits GROUP BY ward"
     other = "SELECT ward, count(*) AS m FROM visits GROUP BY ward ORDER BY m"
     once, twice = offered(text, spend=PURE), offered(text, other, spend=PURE)
-    assert once.design.noise == twice.design.noise
+    assert once.procedure.design.noise == twice.procedure.design.noise
     assert [column.half_width for columns in twice.expected() for column in columns] == [
         once.expected()[0][0].half_width
     ] * 2

@@ -165,7 +165,7 @@ def test_scores_on_different_grids_move_in_one_unit():
     curator = nz.open({"visits": data}, budget=10**6, policy=policy)
     mixed = nz.Choose(["pay", "age"], score=lambda name: f"SELECT SUM({name}) FROM visits")
     scores = mixed.offer(curator.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95).procedure.scores
-    assert scores.reach(nz.Neighbours.ADD_REMOVE).linf * scores.unit == 300
+    assert scores.sensitivity(nz.Neighbours.ADD_REMOVE).linf * scores.unit == 300
     assert curator.ask(mixed, spend=10**5).rows() == [{"chosen": "age"}]
 
 

@@ -499,7 +499,7 @@ def test_explanations_say_what_is_needed(clinic):
         (lambda: nz.OrderStatistic("age"), "ranks"),
         (lambda: nz.OrderStatistic("day", by="smooth"), "2019-01-01"),
     ):
-        shown = " ".join(repr(curator.explain(question, spend=SPEND)).split())
+        shown = " ".join(repr(curator.explain(question(), spend=SPEND)).split())
         assert said in shown
         assert "At most 2 rows of each patient are used; further rows are left out." in shown
     assert curator.budget.entries == ()
@@ -597,7 +597,7 @@ def test_a_row_may_be_a_unit_by_itself():
     [
         (lambda: nz.Spread("nothing"), "nothing"),
         (lambda: nz.Spread("ward"), "texts and truth values"),
-        (lambda: nz.Spread(3), "named by a text"),
+        (lambda: nz.Spread(3), "must be a text"),
         (lambda: nz.Spread("pay", base=1), "base"),
         (lambda: nz.Spread("pay", grid=0), "grid"),
         (lambda: nz.Spread("pay", grid="1e-30"), "grid"),

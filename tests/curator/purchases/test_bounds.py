@@ -126,7 +126,7 @@ def test_a_unit_counts_as_often_as_it_may_and_no_more():
     assert made.guarantee == nz.Pure(10, neighbours=nz.Neighbours.ADD_REMOVE)
     replaced = offer(staff, "pay", neighbours=nz.Neighbours.REPLACE)
     assert replaced.guarantee == nz.Pure(10, neighbours=nz.Neighbours.REPLACE)
-    assert replaced.mechanism.guarantee(1) == nz.Pure(5, neighbours=nz.Neighbours.REPLACE)
+    assert replaced.procedure.mechanism.guarantee(1) == nz.Pure(5, neighbours=nz.Neighbours.REPLACE)
 
 
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
