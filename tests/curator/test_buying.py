@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tests.goodness import most
 
 import noisette as nz
 from noisette.curator.buying import Bounds, offered
@@ -66,13 +67,13 @@ def test_bounds_fit_the_data_and_serve_later_questions(name):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bounds_are_seldom_much_wider_than_the_data(name):
-    """An end is far off less than once in a hundred purchases, so six of twenty times once in a million runs."""
+    """An end is far off less than once in a hundred purchases, and too often in twenty with p < 1e-12."""
     staff = opened()
     made, edges, values = offer(staff, name), ends(staff, name), DATA[name].to_numpy()
     [counts] = staff._source.compute(made.prepared.request, staff.schema, bytes(16)).measures[0]
     found = [made.mechanism(counts) for _ in range(20)]
     size = max(np.ptp(values), abs(values).max())
-    assert sum(edges[min(high, len(edges) - 1)] - edges[low - 1] > 4 * size for low, high in found) < 6
+    assert sum(edges[min(high, len(edges) - 1)] - edges[low - 1] > 4 * size for low, high in found) <= most(20, 0.01)
 
 
 def ends(staff, name):
@@ -231,5 +232,5 @@ def test_a_budget_that_does_not_hold_the_price_is_left_alone():
 def test_keys_that_nobody_shares():
     staff = opened({"who": {"keys": "private"}})
     with pytest.raises(NoisetteError, match=r"No key is shared .* was charged"):
-        staff.keys("who", spend=nz.Approx(1, "1e-7"))
+        staff.keys("who", spend=nz.Approx(1, "1e-18"))  # fails with p < 1e-13, as each key is told with at most that
     assert staff.budget.spent.eps > 0

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
+from tests.goodness import most
 from tests.curator.clinic import POLICY, WARDS, labs, opened, visits, watch
 from tests.curator.hostile import CANARY, NUMBER, REFUSED
 from tests.curator.test_hostile import TESTS, VICTIM, sentence, tells
@@ -135,7 +136,7 @@ def test_questions_come_in_every_form(clinic):
 
 def test_the_error_bar_is_about_the_answer(clinic):
     curator, _ = clinic
-    alert = curator.stream(Above(20), spend=2).ask(PEOPLE, level=0.999999)  # misses once in a million
+    alert = curator.stream(Above(20), spend=2).ask(PEOPLE, level=1 - 1e-12)  # fails with p < 1e-12
     assert alert is None or alert.low <= 60 <= alert.high
     assert alert is None or alert.low <= alert.value <= alert.high
 
@@ -628,7 +629,7 @@ def test_the_error_bar_is_not_much_too_wide():
 
 
 def test_the_error_bars_hold_for_an_analyst_who_adapts():
-    """Who waits for silence, then asks near the threshold, and far below once there was a gap; 5 deviations."""
+    """Who waits for silence, then asks near the threshold, and far below once there was a gap."""
     level, streams, rng = 0.8, 20_000, np.random.default_rng()
     offer = Above(0, positives=2).offer({}, nz.Pure(1), nz.Neighbours.ADD_REMOVE, level)
     m = offer.mechanism
@@ -646,8 +647,7 @@ def test_the_error_bars_hold_for_an_analyst_who_adapts():
         for stream in np.flatnonzero(told):
             low, high = offer._ends(int(gap[stream]), i, level)
             missed[int(given[stream])] += not gap[stream] + low <= delta[stream] <= gap[stream] + high
-    allowed = (1 - level) * streams + 5 * math.sqrt(level * (1 - level) * streams)
-    assert max(missed.values()) <= allowed
+    assert max(missed.values()) <= most(streams, 1 - level)  # fails with p < 1e-11 if the level is kept
     assert given.mean() > 1.5
 
 
