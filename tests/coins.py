@@ -1,6 +1,6 @@
 """Fixed coins: what a test of the plumbing draws is the same at every run, so that its outcome is no chance.
 
-Each test has a tape of its own, from its name. `NOISETTE_COINS=7 make test` gives it another one, which must do as well.
+Each test has a tape of its own, from its name. `NOISETTE_COINS=7 make test` gives it another one, which must do too.
 A forked child draws from the system again: two children with one tape would be no two children.
 """
 

@@ -5,6 +5,7 @@ import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
+
 from tests import coins
 
 # Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how

@@ -1,6 +1,6 @@
 """Every example of every mechanism keeps every clause of its contract, and every broken twin is convicted.
 
-Statistical clauses fail a sound mechanism with probability 1e-9 each.
+A statistical clause fails a sound mechanism with probability 1e-9; it is looked at twice, so a case with p < 1e-16.
 """
 
 import pytest
@@ -14,7 +14,7 @@ from noisette.audit.twins import TWINS, twin
 EXAMPLES = [(name, example) for name, example in discovered() if not is_procedure(example)]
 SAMPLING = {"arrays", "one by one", "independent", "black box", "floating point"}
 
-# Enough draws to convict every twin but with a probability below 1e-5.
+# Enough draws to convict every twin at one look except with p < 1e-5; there are four.
 CONVICTING = Effort(array=2**21, slow_array=2**17, single=10_000, vector=4000)
 
 
@@ -39,6 +39,8 @@ def cases(labels, slow):
 @pytest.mark.parametrize(("example", "check"), cases(CHECKS, is_slow))
 def test_every_example_keeps_the_contract(example, check):
     finding = CHECKS[check](example, THOROUGH)
+    if not finding.passed and check in SAMPLING:
+        finding = CHECKS[check](example, THOROUGH)  # with fresh coins: a fault shows again
     assert finding.passed, finding
     assert finding.check == check
     assert finding.sentence.endswith(".")
@@ -110,4 +112,4 @@ def test_every_mechanism_and_every_check_has_twins():
 def test_each_check_convicts_by_itself(check, name, kind):
     examples = [example for known, example in EXAMPLES if known == kind]
     broken = next(made for made in (twin(name, example) for example in examples) if not isinstance(made, str))
-    assert not CHECKS[check](broken, CONVICTING).passed
+    assert not all(CHECKS[check](broken, CONVICTING).passed for _ in range(4))

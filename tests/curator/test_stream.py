@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet
 import pytest
-from tests.goodness import most
 from tests.curator.clinic import POLICY, WARDS, labs, opened, visits, watch
 from tests.curator.hostile import CANARY, NUMBER, REFUSED
 from tests.curator.test_hostile import TESTS, VICTIM, sentence, tells
 from tests.curator.watchers import CROWD, HIGH, LOW, SPEND, STREAM
+from tests.goodness import most
 
 import noisette as nz
 from noisette.curator.demo import tables

@@ -235,7 +235,7 @@ def test_rows_that_are_not_bounded_are_noticed():
 @pytest.mark.parametrize("level", [0.95, 0.8])
 @pytest.mark.parametrize("spend", [nz.Pure("1/2"), nz.ZCDP("1/20"), nz.Pure(3)], ids=repr)
 def test_bars_hold_as_often_as_they_say(spend, level):
-    """8,000 releases with at most 0.2 % more misses than stated: too many by chance with p < 1e-10, of all six limits."""
+    """8,000 releases with at most 0.2 % more misses than stated: too many by chance with p < 1e-10 in all."""
     f = np.random.default_rng(3).geometric(0.2, 400)
     data, limits, draws = opened(pyarrow.table({"who": np.repeat(np.arange(400), f)})), [1, 2, 4, 8, 16, 32], 8_000
     made = offer(nz.LeftOut(rows=limits), data, spend, level=level)
