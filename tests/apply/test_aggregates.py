@@ -121,6 +121,7 @@ def test_error_bars_hold_the_mean_of_the_clamped_outputs(spend):
     assert missed.max() <= most(times, 0.1)  # fails with p < 1e-11 if the level is kept
 
 
+@pytest.mark.slow
 def test_a_winsorized_mean_is_nearer_where_the_blocks_agree():
     known, outputs = numbers((0, 1000)), [sent(500 + i % 7) for i in range(200)]
     plain, wise = (make(known, terms(200, nz.Pure(4))) for make in (mean, winsorized))
@@ -149,6 +150,7 @@ def law_of(mechanism, counts):
     return mechanism.pmf(np.arange(CELLS), counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [winsorized, median])
 @pytest.mark.parametrize(("blocks", "each"), [(14, 1), (28, 2)])  # enough for targets above and below the median
 def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):

@@ -67,6 +67,7 @@ def test_keys_are_those_that_many_share(shop):
     assert CANARY.encode() not in texts(shop)
 
 
+@pytest.mark.slow
 def test_the_same_purchase_is_free_for_everybody(shop):
     first = well("buy", "bounds", "age", "--spend", "4", "--json")
     assert well("buy", "bounds", "visits.age", "--spend", "8/2", "--json", "--analyst", "ana") == first

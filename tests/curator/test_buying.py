@@ -52,6 +52,7 @@ def offer(staff, name, spend=TEN, neighbours=nz.Neighbours.ADD_REMOVE):
     return Bounds(*offered(staff.schema, name, "bounds")).offer(staff.schema, spend, neighbours, 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bounds_fit_the_data_and_serve_later_questions(name):
     staff = opened()
@@ -65,6 +66,7 @@ def test_bounds_fit_the_data_and_serve_later_questions(name):
     assert staff.budget.spent.eps == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bounds_are_seldom_much_wider_than_the_data(name):
     """An end is far off less than once in a hundred purchases, and too often in twenty with p < 1e-12."""
@@ -82,6 +84,7 @@ def ends(staff, name):
     return [float(edge) for edge in _edges(offered(staff.schema, name, "bounds")[1])]
 
 
+@pytest.mark.slow
 def test_dates_are_bounded_by_years():
     staff = opened()
     low, high = staff.bounds("day", spend=10)
@@ -94,6 +97,7 @@ def test_dates_are_bounded_by_years():
     assert high >= datetime.datetime(1985, 1, 1)
 
 
+@pytest.mark.slow
 def test_every_value_is_counted_in_its_own_cell():
     """Values at the edges, just below them, beyond all of them, NaN and NULL."""
     staff = opened(data=DATA.slice(0, 8))
@@ -109,6 +113,7 @@ def test_every_value_is_counted_in_its_own_cell():
     assert abs(int(counts.sum()) - len(known)) <= 2  # infinities count as the largest numbers or as none
 
 
+@pytest.mark.slow
 def test_a_unit_counts_as_often_as_it_may_and_no_more():
     """The first unit has a thousand of the largest values; two of them count."""
     who = [0] * 1000 + list(range(1, 501))
@@ -124,6 +129,7 @@ def test_a_unit_counts_as_often_as_it_may_and_no_more():
     assert replaced.mechanism.guarantee(1) == nz.Pure(5, neighbours=nz.Neighbours.REPLACE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
 def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checked(spend):
     staff = opened()
@@ -148,6 +154,7 @@ def test_an_offer_says_how_many_rows_may_lie_beyond():
     assert json.loads(offer(staff, "pay").text)["asked"] == "staff.pay"
 
 
+@pytest.mark.slow
 def test_the_same_purchase_is_free_in_every_process(tmp_path):
     pyarrow.parquet.write_table(DATA, tmp_path / "staff.parquet")
     found = []

@@ -303,6 +303,7 @@ def test_states_that_were_changed_or_moved_are_refused(project):
 # Restarts, kills and crowds
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_in_another_process_at_no_price(project):
     first = said(elsewhere(project, "ask"))
     assert first == {"told": [False, True], "asked": 2, "left": 2, "charged": 1}
@@ -332,6 +333,7 @@ def test_another_analyst_another_secret_and_newer_data_have_streams_of_their_own
         curator.ledger.close()
 
 
+@pytest.mark.slow
 def test_a_kill_between_keep_and_answer_loses_the_answer_and_nothing_else(project):
     died = elsewhere(project, "die")
     died.communicate(timeout=120)
@@ -341,6 +343,7 @@ def test_a_kill_between_keep_and_answer_loses_the_answer_and_nothing_else(projec
     assert len(project.ledger().entries) == 1
 
 
+@pytest.mark.slow
 def test_many_processes_share_one_line_of_answers(project):
     crowd = [said(process) for process in [elsewhere(project, "crowd", 15) for _ in range(CROWD)]]
     stream = project.curator().stream(STREAM, spend=SPEND)

@@ -11,15 +11,12 @@ from tests.goodness import ALPHA, p_value
 from tests.tapes import Script
 
 import noisette as nz
-from noisette.audit.finding import Effort
-from noisette.audit.procedures import PROCEDURES
 from noisette.errors import InputError
 from noisette.mechanisms import Quantile
-from noisette.mechanisms.flipped_quantile import FlippedQuantile, examples
+from noisette.mechanisms.flipped_quantile import FlippedQuantile
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 HALF = Fraction(1, 2)
-LOOK = Effort(array=1000, slow_array=1000, single=2000, vector=1000)
 
 
 def rank_errors(values, q, cells):
@@ -128,13 +125,6 @@ def test_a_score_with_a_b_of_more_than_the_cells_own_records_is_convicted():
         laws[t] = in_any_order(coins)
     worst = max(np.abs(np.log(laws[a] / laws[b])).max() for a in laws for b in neighbours_of(a, ADD_REMOVE, 4))
     assert worst > 2.1
-
-
-@pytest.mark.parametrize("m", examples, ids=repr)
-@pytest.mark.parametrize("check", PROCEDURES)
-def test_examples_keep_the_contract(m, check):
-    finding = PROCEDURES[check](m, LOOK)
-    assert finding.passed, finding
 
 
 @pytest.mark.parametrize("counts", [[2, 1, 3, 1, 2, 2], [0, 0, 9, 0, 0, 0], [0] * 6, [1, 40, 0, 2, 40, 1]], ids=str)

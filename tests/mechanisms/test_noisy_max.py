@@ -407,6 +407,7 @@ def test_a_million_candidates_take_a_few_times_as_long_as_an_argmax_of_gumbel_no
     assert times_as_long(lambda: m(scores), race) <= 6  # about 2; a loop over the candidates takes hundreds
 
 
+@pytest.mark.slow
 def test_a_million_equal_candidates_are_chosen_evenly():
     m = NoisyMax(2, candidates=10**6)
     even = [m(np.zeros(10**6, int)) // 10**5 for _ in range(60)]

@@ -125,13 +125,6 @@ def test_every_pair_of_small_tables_keeps_epsilon(m):
     assert m.guarantee(replaced) == nz.Pure(2 * m.epsilon, neighbours=REPLACE)
 
 
-@pytest.mark.parametrize("m", examples, ids=repr)
-@pytest.mark.parametrize("check", ["sums to one", "private", "tight", "interval", "relations", "refusals"])
-def test_examples_keep_the_contract(m, check):
-    finding = PROCEDURES[check](m, LOOK)
-    assert finding.passed, finding
-
-
 class LevelsForgotten(Quantiles):
     """A broken twin: spends all of epsilon on each level."""
 
@@ -280,6 +273,7 @@ def test_cells_follow_their_law():
     assert choose_cell(spread, side, side.target(HALF), Fraction(1), SYSTEM) == 1
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law():
     m, counts = Quantiles(3, at=("1/2", "3/4"), cells=5, ties=6), [2, 5, 1, 3, 4]
     law, draws = m.law(counts), [m(counts) for _ in range(3000)]

@@ -156,6 +156,7 @@ def test_candidates_beyond_floats_are_kept_apart():
     assert {m({top: 500, 17: -1, top + 1: 3}) for _ in range(50)} == {top}  # numpy would make them 2^63
 
 
+@pytest.mark.slow
 def test_a_million_listed_candidates_take_about_as_long_as_a_gumbel_race():
     generator = np.random.default_rng()
     candidates = generator.permutation(np.unique(generator.integers(0, HUGE - 1, 10**6, np.uint64)))

@@ -137,6 +137,7 @@ def test_every_move_of_small_queries_keeps_epsilon_and_some_reach_it(scales, pos
     assert worst == pytest.approx(stated, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_random_neighbours_keep_epsilon(monotone):
     draw = np.random.default_rng()

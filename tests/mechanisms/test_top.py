@@ -207,6 +207,7 @@ class Tied(Forced):
         return np.full(count, self.word, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [0, 1, 2**20, 2**63, 2**64 - 2, 2**64 - 1])
 def test_noise_that_agrees_in_64_bits_is_refined(word):
     """Equal scores with equal first bits are put in an even order by the bits that follow."""

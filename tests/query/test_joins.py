@@ -189,6 +189,7 @@ def test_a_chain_of_self_joins_stays_within_the_cap(times):
     assert asked(text, schema)[0].part.total == MOST_JOINED
 
 
+@pytest.mark.slow
 def test_time_does_not_grow_with_the_rows_of_one_person():
     """A five-way self-join of 30 rows would make 24 million; a loop over the limits' product ends at once."""
     schema = (private("orders", "day", rows=30),)

@@ -83,6 +83,7 @@ def mixed(*tables):
 # What it releases
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 4])
 def test_what_is_told_is_the_best_of_a_geometric_number_of_runs(curator, runs):
     tables = (500, 300, 200), (900, 50, 50)
@@ -120,6 +121,7 @@ def best_of(k, law, y):
     return float(((below + here) ** k - below**k) * law[y] / here) if here else 0.0
 
 
+@pytest.mark.slow
 def test_there_are_always_as_many_runs_and_the_data_is_read_once(curator):
     coins = [Coin(i, (500, 300, 200)) for i in range(2)]
     made = offer(curator, nz.Best(coins, by="score", runs=3))
@@ -142,6 +144,7 @@ def test_more_runs_than_ever_are_made_if_so_many_were_drawn(curator, monkeypatch
     assert sum(coin.drawn for coin in coins) == made.always + 7
 
 
+@pytest.mark.slow
 def test_an_answer_without_a_score_is_worse_than_all_others(curator):
     class Odd(CoinOffer):
         def draw(self, *_):
@@ -210,6 +213,7 @@ def test_candidates_that_do_not_fit_are_refused_before_anything_is_charged(curat
 # What to expect
 
 
+@pytest.mark.slow
 def test_error_bars_hold_whichever_run_is_told(curator):
     """Bars of runs are wider, so that all of K hold the truth at once with the level; those of single ones do not."""
     true = {a: int((VISITS["age"].to_numpy() >= a).sum()) for a in CUTS}
@@ -236,6 +240,7 @@ class Once:
         return self.kept[request]
 
 
+@pytest.mark.slow
 def test_the_widest_bar_of_a_score_is_what_to_expect(curator):
     [(expected,)] = offer(curator).expected()
     widths = [inner.expected()[0][0].half_width for _, inner in offer(curator).offers]

@@ -249,6 +249,7 @@ def covered(offer, records, runs=600):
     return hits, float(np.mean(widths))
 
 
+@pytest.mark.slow
 def test_bars_fit_the_table_and_hold_the_number(bounded):
     records = [200 + i % 100 for i in range(400)]
     offer = bounded.offer(nz.OrderStatistic("x", by="smooth"), 1, ADD_REMOVE, nz.Pure(2))

@@ -247,7 +247,6 @@ def test_it_is_as_durable_as_it_says(path):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_that_is_out_of_reach():
     pytest.importorskip("psycopg")
     with pytest.raises(NoisetteError, match="out of reach") as fault:
@@ -256,7 +255,6 @@ def test_a_server_that_is_out_of_reach():
     assert "secret" not in str(fault.value)
 
 
-@pytest.mark.slow
 def test_a_server_that_closes_the_connection(server):
     import psycopg
 
@@ -273,7 +271,6 @@ def test_a_server_that_closes_the_connection(server):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_that_is_busy_or_refuses(server):
     import psycopg
 
@@ -301,7 +298,6 @@ def test_a_server_that_is_busy_or_refuses(server):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_setting_cannot_make_commits_less_durable(server):
     url = server() + "%20-csynchronous_commit%3Doff"
     book = open_ledger(url, budget=Pure(1))
