@@ -9,17 +9,20 @@ QUIETLY = -qq --disable-pip-version-check
 
 MINUTES ?= 60
 
-.PHONY: help demo test soak attack check bench lock clean
+.PHONY: help demo test test-oldest soak attack check bench lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
-	@sed -n 's/^\([a-z]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-demo: .venv/.stamp     ## a guided tour on data it makes itself
-	@.venv/bin/noisette demo
+demo: .venv-demo/.stamp     ## a guided tour on data it makes itself
+	@.venv-demo/bin/noisette demo
 
 test: .venv/.stamp     ## every test, the slow ones too
 	@$(PYTEST) -n $(WORKERS) --maxprocesses 8
+
+test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
+	@.venv-oldest/bin/python -m pytest -m "not slow" -n $(WORKERS) --maxprocesses 8 -q
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
@@ -42,7 +45,7 @@ lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions:
 		--custom-compile-command "make lock"
 
 clean:     ## remove environments and caches
-	@rm -rf .venv .venv-bench .venv-lock dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-demo .venv-lock .venv-oldest dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than lock and pyproject only if the last install of them succeeded.
@@ -50,6 +53,20 @@ clean:     ## remove environments and caches
 	$(call new-environment,.venv)
 	@.venv/bin/pip install $(QUIETLY) --require-hashes -r requirements-dev.lock
 	@.venv/bin/pip install $(QUIETLY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# What the package needs to run, at the versions of the lock, and none of the tools.
+.venv-demo/.stamp: requirements-dev.lock pyproject.toml
+	$(call new-environment,.venv-demo)
+	@sed 's/ *\\$$//; /--hash=/d' requirements-dev.lock > .venv-demo/constraints.txt
+	@.venv-demo/bin/pip install --disable-pip-version-check --constraint .venv-demo/constraints.txt --editable '.[plot]'
+	@touch $@
+
+# The lowest versions that are declared, of the package, its extras and its test tools; what those need is the newest.
+.venv-oldest/.stamp: pyproject.toml .venv-lock/bin/uv
+	$(call new-environment,.venv-oldest)
+	@.venv-lock/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
+		--editable '.[plot,postgres,apply]' --group dev
 	@touch $@
 
 # Peers want older versions of shared dependencies, hence an environment of their own, and one at a time:

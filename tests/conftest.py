@@ -3,10 +3,14 @@ import os
 import shutil
 import tempfile
 
-from hypothesis import settings
+import pytest
+from hypothesis import HealthCheck, settings
 
-# Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong.
-settings.register_profile("noisette", deadline=None)
+from tests import coins
+
+# Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
+# fast a machine draws examples is no fault of the tree.
+settings.register_profile("noisette", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("noisette")
 
 # What a user's machine remembers of ledgers is another for each test, and never the user's own.
@@ -20,8 +24,13 @@ def _redirect():
 _redirect()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     _redirect()
+    if coins.CHANCE.isdisjoint(item.path.relative_to(item.config.rootpath).parts):
+        coins.fix(item.nodeid)
+    else:
+        coins.free()
 
 
 def pytest_unconfigure(config):

@@ -1,6 +1,7 @@
 """Goodness of fit with few assumptions: a G test whose cells are large enough and whose tails are cells too.
 
-`ALPHA` is the false-alarm probability of one statistical test.
+`ALPHA` is the false-alarm probability of one statistical test: hundreds of them together stay below 1e-9. `most` and
+`fewest` turn it into bounds on a number of hits.
 """
 
 from collections.abc import Callable
@@ -9,13 +10,23 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, norm
+from scipy.stats import binom, chi2, norm
 
-ALPHA = 1e-9
+ALPHA = 1e-12
 _SMALLEST = 10
 
 Below = Callable[[NDArray], NDArray]
 """edges -> P(z < edge), for whole numbers z."""
+
+
+def most(n: int, p: float) -> int:
+    """Return the number of hits that Binomial(n, p) exceeds with probability below ALPHA."""
+    return int(binom.isf(ALPHA, n, p))
+
+
+def fewest(n: int, p: float) -> int:
+    """Return the number of hits below which Binomial(n, p) stays with probability below ALPHA."""
+    return n - most(n, 1 - p)
 
 
 def p_value(observed: ArrayLike, chances: ArrayLike) -> float:

@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.goodness import ALPHA
 
 from noisette import accuracy
 from noisette.accuracy.error import Coordinate
@@ -144,7 +145,7 @@ def test_linf_noise_saves_the_logarithm():
     assert laplace == pytest.approx(-1000 * math.log(-math.expm1(math.log(0.95) / 1000)), rel=1e-8)
 
 
-# The real mechanisms keep what is promised. False alarms: 1e-9 each.
+# The real mechanisms keep what is promised. False alarms: ALPHA each.
 
 
 @pytest.mark.parametrize(
@@ -159,7 +160,7 @@ def test_coverage(m, answers):
     shift = 0 if isinstance(m, Geometric) or m.grid == 1 else 0.3
     x = np.zeros(answers, dtype=int) if not shift else np.full(answers, shift)
     inside = sum(bool(np.abs(m(x) - x).max() <= t) for _ in range(runs))
-    assert binom.cdf(inside, runs, level) > 1e-9
+    assert binom.cdf(inside, runs, level) > ALPHA
 
 
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
@@ -168,9 +169,9 @@ def test_coverage_of_knorm(norm):
     m = KNorm(norm, 2, dimension=12)
     t, runs = accuracy.largest_error(m, level=0.8), 1500
     inside = sum(bool(np.abs(m(np.zeros(12))).max() <= t) for _ in range(runs))
-    assert binom.cdf(inside, runs, 0.8) > 1e-9
+    assert binom.cdf(inside, runs, 0.8) > ALPHA
     if norm != 2:  # exact, so it must not hold much more often either
-        assert binom.sf(inside - 1, runs, 0.8) > 1e-9
+        assert binom.sf(inside - 1, runs, 0.8) > ALPHA
 
 
 # Refusals

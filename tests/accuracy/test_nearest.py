@@ -14,7 +14,7 @@ PEOPLE = [(3, -2), (4, 1), (5, 1), (8, 2), (9, 2), (9, 2)]
 def test_both_laws_are_of_the_same_points():
     ours, other = laws(SMALL, PEOPLE)
     assert ours.shape == other.shape == (5, 7)
-    assert ours[2, 1] == SMALL.law(PEOPLE)[4, 0]
+    assert ours[2, 1] == SMALL.outcomes(PEOPLE)[4, 0]
     assert ours.sum() == pytest.approx(1)
     assert other.sum() == pytest.approx(1)
 
@@ -30,7 +30,7 @@ def test_minus_the_distance_is_even_but_for_half_of_epsilon():
 
 def test_good_points_are_those_whose_rank_is_nearly_k():
     ours, _ = good(SMALL, PEOPLE)
-    law = SMALL.law(PEOPLE)
+    law = SMALL.outcomes(PEOPLE)
     assert ours == pytest.approx(sum(p for y, p in law.items() if SMALL.error(y, PEOPLE) <= 1), rel=1e-12)
 
 

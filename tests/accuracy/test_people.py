@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.goodness import ALPHA
 
 from noisette.accuracy import people_bound, people_for, people_table
 from noisette.accuracy.people import METHODS, _target, closed_form
@@ -58,8 +59,8 @@ def test_geometric_is_the_mechanism():
     n, runs = people_for("geometric", **ASK), 3000
     m = Geometric(20)
     misses = sum(bool(np.abs(m(np.zeros(20, dtype=int))).max() > 0.05 * n) for _ in range(runs))
-    assert binom.sf(misses - 1, runs, 0.05) > 1e-9
-    assert binom.cdf(misses, runs, 0.05) > 1e-9
+    assert binom.sf(misses - 1, runs, 0.05) > ALPHA
+    assert binom.cdf(misses, runs, 0.05) > ALPHA
 
 
 def test_response_keeps_its_promise():
@@ -70,7 +71,7 @@ def test_response_keeps_its_promise():
     for _ in range(runs):
         groups = np.array_split(generator.permutation(answers.astype(int)), 3)
         misses += any(abs(m.estimate(m(group))[1] - answers.mean()) > 0.1 for group in groups)
-    assert binom.sf(misses - 1, runs, 0.2) > 1e-9
+    assert binom.sf(misses - 1, runs, 0.2) > ALPHA
 
 
 def test_table():

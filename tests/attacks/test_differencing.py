@@ -4,13 +4,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.goodness import ALPHA
 
 from noisette.attacks import SMOKERS, Answerer, differencing, exact, guessing_ceiling
 from noisette.errors import InputError
 from noisette.mechanisms import Geometric, Laplace
 from noisette.privacy import Pure
 
-ALPHA = 1e-9
 NOISE = Geometric(12)
 
 

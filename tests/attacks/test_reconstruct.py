@@ -3,13 +3,13 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.goodness import ALPHA
 
 from noisette.attacks import Answerer, BudgetError, bits, exact, expected_recovery, guessing_ceiling, reconstruct
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian, Geometric, Laplace, calibrate
 from noisette.privacy import ZCDP, Neighbours, Pure, sensitivity
 
-ALPHA = 1e-9
 N = 200
 COUNTS = sensitivity.counts(4 * N, neighbours=Neighbours.REPLACE)
 

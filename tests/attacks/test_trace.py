@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm
+from tests.goodness import ALPHA
 
 from noisette.attacks import Answerer, BudgetError, exact, population, trace, tracing_ceiling, tracing_mu
 from noisette.errors import InputError
@@ -59,12 +60,12 @@ def test_a_budget_holds(fake):
 
 
 def mean_rates(sigma, runs=1500, n=4, d=16, fpr=0.1):
-    """TPR and FPR over independent tables, and how far each may be off (Hoeffding, 1e-9)."""
+    """TPR and FPR over independent tables, and how far each may be off (Hoeffding, ALPHA)."""
     generator, p = np.random.default_rng(), np.full(d, 0.5)
     rows = generator.integers(0, 2, (runs, 2, n, d))
     attacks = [trace(inside, outside, p, Gaussian(sigma), fpr=fpr) for inside, outside in rows]
     rates = np.mean([(attack.tpr, attack.false_alarms) for attack in attacks], axis=0)
-    return *rates, math.sqrt(math.log(1e9) / (2 * runs))
+    return *rates, math.sqrt(math.log(1 / ALPHA) / (2 * runs))
 
 
 def test_the_ceiling_holds_and_a_cheat_breaks_it():

@@ -1,16 +1,17 @@
-"""Naive floating-point noise is convicted, Noisette's is not (but with a probability below 1e-9)."""
+"""Naive floating-point noise is convicted, Noisette's is not (except with probability ALPHA)."""
 
 import math
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.goodness import ALPHA
 
 from noisette.audit.floating import attainable_by_laplace, floating_point_epsilon, laplace_view, last_bits, porous_share
 from noisette.mechanisms import Gaussian, KNorm, Laplace, Staircase
 from noisette.privacy.convert import gaussian_delta
 
-SURE = 1 - 1e-9
+SURE = 1 - ALPHA
 GENERATOR = np.random.default_rng()
 NAIVE = {
     "laplace": lambda x, count: x + GENERATOR.laplace(size=count),

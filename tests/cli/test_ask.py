@@ -28,6 +28,7 @@ def test_the_same_question_is_free_and_has_the_same_bytes(opened):
     assert len(json.loads(well("ledger", "show", "--json"))["entries"]) == 5
 
 
+@pytest.mark.slow
 def test_another_process_sees_the_spent_budget_and_gets_the_same_bytes(opened):
     first = well("ask", COUNT, "--spend", "1.5", "--json")
     again = process("ask", COUNT, "--spend", "1.5", "--json", folder=opened)
@@ -183,6 +184,7 @@ def test_a_kept_answer_that_was_changed_is_not_handed_out(opened):
     assert "was changed" in refused(4, "ask", COUNT, "--spend", "0.5")
 
 
+@pytest.mark.slow
 def test_no_value_of_the_data_is_told(opened):
     outputs = [
         run("ask", question, "--spend", "0.3,1e-8", *form).output

@@ -45,6 +45,7 @@ def test_without_a_project(here):
     assert "no project" in refused(2, "budget")
 
 
+@pytest.mark.slow
 def test_the_tight_figure_stands_beside_the_filters(opened):
     for i in range(20):
         well("ask", f"SELECT count(*) AS n FROM visits WHERE age < {30 + i}", "--spend", "0.05")

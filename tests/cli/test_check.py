@@ -15,6 +15,7 @@ def record(one):
     return json.loads(text)
 
 
+@pytest.mark.slow
 def test_a_record_that_was_released(record, settled):
     said = well("check", "record.json")
     assert "as it was released" in said
@@ -59,6 +60,7 @@ def test_what_is_no_record(settled, tmp_path, text):
     assert "not the record of a release" in refused(2, "check", tmp_path / "x.json", "--without-ledger")
 
 
+@pytest.mark.slow
 def test_mechanisms_that_make_no_sense(settled, record, tmp_path):
     twin = {**record, "mechanisms": [{"mechanism": "Geometric", "parameters": {"scale": "none"}}]}
     (tmp_path / "x.json").write_text(json.dumps(twin))

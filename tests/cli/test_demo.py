@@ -74,7 +74,6 @@ def test_the_data_is_skewed_with_rare_diagnoses_and_one_oldest_patient():
 # The tour
 
 
-@pytest.mark.slow
 def test_the_attack_succeeds_on_exact_answers_and_fails_through_noisette(tour):
     attack = tour.attack
     assert attack.exact.difference == attack.secret > 0
@@ -90,7 +89,6 @@ def test_too_little_noise_would_be_called_an_attack_that_succeeds():
     assert not Counts(130, 125, error=16).reveals(16)
 
 
-@pytest.mark.slow
 def test_every_kind_is_asked_and_checked(tour):
     asked = {answer.question.title for answer in tour.answers}
     assert {question.title for question in QUESTIONS} < asked
@@ -101,7 +99,6 @@ def test_every_kind_is_asked_and_checked(tour):
             assert len(truth) == len(answer.release[name].values)
 
 
-@pytest.mark.slow
 def test_error_bars_hold_most_truths(tour):
     """Each misses with 5 %: that 4 in 10 do has a probability below 1e-9."""
     right, bars = tour.bars
@@ -111,13 +108,11 @@ def test_error_bars_hold_most_truths(tour):
     assert held(column, np.full(len(column.values), 1e9)) == 0
 
 
-@pytest.mark.slow
 def test_rare_diagnoses_are_not_released(tour):
     """Each of 18 patients is released with a probability of at most 1e-12."""
     assert RARE.items() <= tour.hidden.items()
 
 
-@pytest.mark.slow
 def test_the_budget_shrinks_to_nothing_and_never_below(tour):
     left = [eps for _, eps in tour.left]
     assert left[0] == tour.budget.epsilon
@@ -127,14 +122,12 @@ def test_the_budget_shrinks_to_nothing_and_never_below(tour):
     assert tour.budget.epsilon <= sum(entry.guarantee.epsilon for entry in tour.entries) < 1.01 * tour.budget.epsilon
 
 
-@pytest.mark.slow
 def test_both_refusals_are_shown(tour):
     assert len(tour.refusals) == 2
     assert re.search(r"The budget has ε = 0\.2\d* left", tour.refusals[0])
     assert all("this question costs" in refusal for refusal in tour.refusals)
 
 
-@pytest.mark.slow
 def test_the_error_falls_with_epsilon_and_was_known_before(tour):
     for points in tour.curves.values():
         errors = [error for _, error in points]
@@ -145,7 +138,6 @@ def test_the_error_falls_with_epsilon_and_was_known_before(tour):
 # The report
 
 
-@pytest.mark.slow
 def test_the_report_is_whole_and_needs_nothing_from_outside(tour, page):
     read = Reader(page)
     assert not {"script", "link", "img", "iframe", "object", "image", "use"} & read.seen.keys()
@@ -154,7 +146,6 @@ def test_the_report_is_whole_and_needs_nothing_from_outside(tour, page):
     assert not re.search(r"\b(nan|inf)\b", page)
 
 
-@pytest.mark.slow
 def test_the_report_shows_everything(tour, page):
     read = Reader(page)
     assert read.seen["table"] == len(tour.answers) + 3  # the attack, the budget, the ledger

@@ -21,6 +21,7 @@ def test_it_finds_the_epsilon_for_an_error(settled):
     assert told["questions"][0][0]["half_width"] <= 24
 
 
+@pytest.mark.slow
 def test_errors_that_depend_on_rows(settled):
     mean = "SELECT avg(age) AS age FROM visits"
     assert "rows" in refused(2, "explain", mean, "--error", "1")

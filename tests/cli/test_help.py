@@ -76,6 +76,7 @@ def test_unknown_commands_get_one_sentence(tmp_path):
     assert found.stderr == "No such command 'aks'. Did you mean 'ask'?\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", STEPS)
 def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

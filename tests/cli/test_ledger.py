@@ -53,6 +53,7 @@ def test_verify_against_a_head(asked):
     assert "not the head of a ledger" in refused(2, "ledger", "verify", "--head", "x")
 
 
+@pytest.mark.slow
 def test_a_changed_entry_stops_everything(asked):
     change(asked, "DROP TRIGGER ledger_UPDATE", "UPDATE ledger_entries SET body = replace(body, '1/2', '1/9')")
     for command in (

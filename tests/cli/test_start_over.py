@@ -47,6 +47,7 @@ def test_it_is_missed_again_after_a_new_start(asked):
         well(*OPEN, *OVER)
 
 
+@pytest.mark.slow
 def test_it_is_missed_in_another_process(asked):
     shutil.rmtree(asked / ".noisette")
     found = process(*OPEN, folder=asked)

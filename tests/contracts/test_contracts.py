@@ -1,6 +1,6 @@
 """Every example of every mechanism keeps every clause of its contract, and every broken twin is convicted.
 
-Statistical clauses fail a sound mechanism with probability 1e-9 each.
+A statistical clause fails a sound mechanism with probability 1e-9; it is looked at twice, so a case with p < 1e-16.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ EXAMPLES = [example for _, example in discovered()]
 SAMPLING = {"arrays", "one by one", "independent", "black box", "floating point"}
 THOUSANDS_OF_CALLS = {"quiet", "loud", "same noise"}
 
-# Enough draws to miss a twin with a probability below 1e-5.
+# Enough draws to convict every twin at one look except with p < 1e-5; there are four.
 CONVICTING = Effort(array=2**21, slow_array=2**17, single=10_000, vector=4000)
 
 # Twins that some examples of a kind cannot have; `make` returns the reason.
@@ -54,7 +54,10 @@ def twins():
 
 @pytest.mark.parametrize(("example", "check"), list(clauses()))
 def test_every_example_keeps_the_contract(example, check):
-    finding = checks_of(example)[check](example, THOROUGH)
+    check_it = checks_of(example)[check]
+    finding = check_it(example, THOROUGH)
+    if not finding.passed and check in SAMPLING:
+        finding = check_it(example, THOROUGH)  # with fresh coins: a fault shows again
     assert finding.passed, finding
     assert finding.check == check
     assert finding.sentence.endswith(".")
@@ -133,4 +136,4 @@ def test_each_check_convicts_by_itself(check, name, kind):
     examples = [example for example in EXAMPLES if type(example).__name__ == kind]
     made = (twins_of(example)[name].make(example) for example in examples)
     broken = next(twin for twin in made if not isinstance(twin, str))
-    assert not checks_of(broken)[check](broken, CONVICTING).passed
+    assert not all(checks_of(broken)[check](broken, CONVICTING).passed for _ in range(4))

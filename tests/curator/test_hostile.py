@@ -120,9 +120,7 @@ def tells(text):
 
 
 @pytest.mark.parametrize("text", ANSWERED)
-@pytest.mark.parametrize(
-    "spend", [nz.Approx(1, "1e-6"), pytest.param(nz.Approx("1/10", "1e-9"), marks=pytest.mark.slow)], ids=str
-)
+@pytest.mark.parametrize("spend", [nz.Approx(1, "1e-6"), nz.Approx("1/10", "1e-9")], ids=str)
 def test_cost_and_columns_are_those_without_the_victim(clinics, text, spend):
     """Which unknown keys are told is up to noise, so there only the columns are compared."""
     without, with_victim = (outcome(*clinic, text, spend=spend) for clinic in clinics)
@@ -135,6 +133,7 @@ def test_cost_and_columns_are_those_without_the_victim(clinics, text, spend):
         assert not tells(with_victim[3])
 
 
+@pytest.mark.slow
 def test_canaries_are_nowhere(clinics, tmp_path, monkeypatch, caplog):
     """Not in logs, warnings or files, whatever is asked; what an analyst wrote stands in the ledger."""
     for name in ("HOME", "TMPDIR", "TEMP", "XDG_CACHE_HOME"):

@@ -22,6 +22,7 @@ from tests.curator.clinic import POLICY, WARDS, labs, opened, visits, watch
 from tests.curator.hostile import CANARY, NUMBER, REFUSED
 from tests.curator.test_hostile import TESTS, VICTIM, sentence, tells
 from tests.curator.watchers import CROWD, HIGH, LOW, SPEND, STREAM
+from tests.goodness import most
 
 import noisette as nz
 from noisette.curator.demo import tables
@@ -136,7 +137,7 @@ def test_questions_come_in_every_form(clinic):
 
 def test_the_error_bar_is_about_the_answer(clinic):
     curator, _ = clinic
-    alert = curator.stream(Above(20), spend=2).ask(PEOPLE, level=0.999999)  # misses once in a million
+    alert = curator.stream(Above(20), spend=2).ask(PEOPLE, level=1 - 1e-12)  # fails with p < 1e-12
     assert alert is None or alert.low <= 60 <= alert.high
     assert alert is None or alert.low <= alert.value <= alert.high
 
@@ -305,6 +306,7 @@ def test_states_that_were_changed_or_moved_are_refused(project):
 # Restarts, kills and crowds
 
 
+@pytest.mark.slow
 def test_a_stream_goes_on_in_another_process_at_no_price(project):
     first = said(elsewhere(project, "ask"))
     assert first == {"told": [False, True], "asked": 2, "left": 2, "charged": 1}
@@ -334,6 +336,7 @@ def test_another_analyst_another_secret_and_newer_data_have_streams_of_their_own
         curator.ledger.close()
 
 
+@pytest.mark.slow
 def test_a_kill_between_keep_and_answer_loses_the_answer_and_nothing_else(project):
     died = elsewhere(project, "die")
     died.communicate(timeout=120)
@@ -343,6 +346,7 @@ def test_a_kill_between_keep_and_answer_loses_the_answer_and_nothing_else(projec
     assert len(project.ledger().entries) == 1
 
 
+@pytest.mark.slow
 def test_many_processes_share_one_line_of_answers(project):
     crowd = [said(process) for process in [elsewhere(project, "crowd", 15) for _ in range(CROWD)]]
     stream = project.curator().stream(STREAM, spend=SPEND)
@@ -633,7 +637,7 @@ def test_the_error_bar_is_not_much_too_wide():
 
 
 def test_the_error_bars_hold_for_an_analyst_who_adapts():
-    """Who waits for silence, then asks near the threshold, and far below once there was a gap; 5 deviations."""
+    """Who waits for silence, then asks near the threshold, and far below once there was a gap."""
     level, streams, rng = 0.8, 20_000, np.random.default_rng()
     offer = Above(0, positives=2).stream({}, nz.Pure(1), nz.Neighbours.ADD_REMOVE, level)
     m = offer.mechanism
@@ -651,8 +655,7 @@ def test_the_error_bars_hold_for_an_analyst_who_adapts():
         for stream in np.flatnonzero(told):
             low, high = offer._ends(int(gap[stream]), i, level)
             missed[int(given[stream])] += not gap[stream] + low <= delta[stream] <= gap[stream] + high
-    allowed = (1 - level) * streams + 5 * math.sqrt(level * (1 - level) * streams)
-    assert max(missed.values()) <= allowed
+    assert max(missed.values()) <= most(streams, 1 - level)  # fails with p < 1e-11 if the level is kept
     assert given.mean() > 1.5
 
 

@@ -116,9 +116,8 @@ def evaluated(name, bounds, nullable, keys):
     return {group: tuple(total[group] for total in totals) for group in totals[0]}
 
 
-@pytest.mark.parametrize(
-    "name", ["i8", "i64", *(pytest.param(n, marks=pytest.mark.slow) for n in WIDTHS if n not in ("i8", "i64"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WIDTHS)
 def test_late_early_and_by_hand(source, name, monkeypatch):
     late = []
     right = duckdb_source.postponed

@@ -70,8 +70,8 @@ def test_norms_in_higher_dimension_follow_gamma(norm, d, s):
     draws = np.array([NormBall(norm, s, dimension=d).sample() for _ in range(1500)]).astype(float)
     lengths = np.linalg.norm(draws, ord=norm, axis=1) / float(s)
     spread = math.sqrt(d / len(lengths))
-    assert abs(lengths.mean() - d) < 6.5 * spread + d / (10 * float(s))
-    assert abs(draws.mean()) / draws.std() < 6.5 / math.sqrt(draws.size) * math.sqrt(d), "no side is preferred"
+    assert abs(lengths.mean() - d) < 7.5 * spread + d / (10 * float(s))  # fails with p < 1e-12
+    assert abs(draws.mean()) / draws.std() < 7.5 / math.sqrt(draws.size) * math.sqrt(d), "no side is preferred"
 
 
 def test_shells_lie_under_their_chords():

@@ -39,7 +39,7 @@ def _schemas(url):
     return new
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+@pytest.fixture(params=["sqlite", "postgres"])
 def where(request, tmp_path):
     """Where a new ledger may be: a path or a URL."""
     if request.param == "sqlite":

@@ -37,6 +37,7 @@ def first_bad(rows, until, known=None):
     return None
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_a_chain_that_nobody_touched_is_well(texts):
     rows = chained(texts)

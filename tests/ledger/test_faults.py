@@ -114,7 +114,7 @@ def test_a_ledger_that_is_locked_too_long(path):
     with pytest.raises(NoisetteError, match="busy too long: ask again") as fault:
         open_ledger(path, timeout=0.2)
     assert one_sentence(fault)
-    assert 0.15 < time.monotonic() - begun < 5
+    assert 0.15 < time.monotonic() - begun < 20  # without the timeout it waits for 30 s
     other.close()
     book = open_ledger(path)
     assert len(book.entries) == 1
@@ -247,7 +247,6 @@ def test_it_is_as_durable_as_it_says(path):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_that_is_out_of_reach():
     pytest.importorskip("psycopg")
     with pytest.raises(NoisetteError, match="out of reach") as fault:
@@ -256,7 +255,6 @@ def test_a_server_that_is_out_of_reach():
     assert "secret" not in str(fault.value)
 
 
-@pytest.mark.slow
 def test_a_server_that_closes_the_connection(server):
     import psycopg
 
@@ -273,7 +271,6 @@ def test_a_server_that_closes_the_connection(server):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_that_is_busy_or_refuses(server):
     import psycopg
 
@@ -301,7 +298,6 @@ def test_a_server_that_is_busy_or_refuses(server):
     book.close()
 
 
-@pytest.mark.slow
 def test_a_server_setting_cannot_make_commits_less_durable(server):
     url = server() + "%20-csynchronous_commit%3Doff"
     book = open_ledger(url, budget=Pure(1))
@@ -379,12 +375,12 @@ def a_writer_of(path):
 
 def test_whoever_begins_a_ledger_waits_for_the_others(tmp_path):
     other = a_writer_of(tmp_path / "x")
-    threading.Timer(0.2, lambda: other.execute("COMMIT")).start()
     connection = sqlite3.connect(tmp_path / "x", timeout=30, isolation_level=None)
     begun = time.monotonic()
     with pytest.raises(sqlite3.OperationalError, match="locked"):
         connection.execute("PRAGMA journal_mode = WAL")  # by itself SQLite does not wait
-    assert time.monotonic() - begun < 0.2
+    assert time.monotonic() - begun < 20
+    threading.Timer(0.2, lambda: other.execute("COMMIT")).start()
     sqlite._write_ahead(connection, 30)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()

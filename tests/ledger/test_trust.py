@@ -335,7 +335,6 @@ def test_there_must_be_something_to_accept(tmp_path):
         accept(tmp_path / "y.ledger", why="")
 
 
-@pytest.mark.slow
 def test_a_restored_dump_is_refused_until_the_owner_accepts_it(server):
     import psycopg
 

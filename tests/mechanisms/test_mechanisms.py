@@ -63,7 +63,7 @@ def test_knorm_linf_saves_the_logarithm():
 def test_knorm_expected_norm_is_dimension_times_scale(norm):
     m = nz.KNorm(norm, 3, dimension=5)
     lengths = [np.linalg.norm(m(np.zeros(5)), ord=norm) for _ in range(600)]
-    assert np.mean(lengths) == pytest.approx(15, abs=6.5 * 3 * math.sqrt(5 / 600))
+    assert np.mean(lengths) == pytest.approx(15, abs=8 * 3 * math.sqrt(5 / 600))  # fails with p < 1e-12
 
 
 def test_randomized_response_of_the_lecture():
@@ -79,8 +79,8 @@ def test_randomized_response_estimates_without_bias():
     truth = np.repeat(np.arange(4), [int(s * people) for s in shares])
     estimate = m.estimate(m(truth))
     for share, got in zip(shares, estimate, strict=True):
-        assert abs(got - share) < 6.5 * math.sqrt(m.variance(people, share=share))
-        assert abs(got - share) < m.interval(1 - 1e-9, people=people)
+        assert abs(got - share) < 7.5 * math.sqrt(m.variance(people, share=share))  # fails with p < 1e-12, all four
+        assert abs(got - share) < m.interval(1 - 1e-12, people=people)
     assert estimate.sum() == pytest.approx(1)
 
 
@@ -88,7 +88,7 @@ def test_randomized_response_names_other_answers_evenly():
     m = nz.RandomizedResponse("1/2", categories=5)
     counts = np.bincount(m(np.full(300_000, 3)), minlength=5)
     lies = counts[[0, 1, 2, 4]]
-    assert abs(lies - lies.mean()).max() < 6.5 * math.sqrt(lies.mean())
+    assert abs(lies - lies.mean()).max() < 7.5 * math.sqrt(lies.mean())  # fails with p < 1e-12
 
 
 def test_randomized_response_refuses_other_codes_and_add_remove():

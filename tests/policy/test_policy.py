@@ -205,6 +205,7 @@ budgets = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.builds(Policy, budgets, st.dictionaries(names, tables(), max_size=3), st.sampled_from(Neighbours)))
 def test_what_is_written_reads_back_equal(tmp_path_factory, policy):

@@ -65,7 +65,7 @@ CASES += [(text, APPROX) for text in UNKNOWN]
 
 
 @pytest.mark.parametrize("neighbours", Neighbours, ids=str)
-@pytest.mark.parametrize("limits", [LIMITS[2], *(pytest.param(one, marks=pytest.mark.slow) for one in LIMITS)], ids=str)
+@pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize(("text", "spend"), CASES)
 def test_the_guarantee_is_within_the_promise(text, spend, limits, neighbours):
     design = designed(text, spend=spend, neighbours=neighbours, schema=limited(limits))

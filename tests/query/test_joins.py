@@ -189,6 +189,7 @@ def test_a_chain_of_self_joins_stays_within_the_cap(times):
     assert asked(text, schema)[0].part.total == MOST_JOINED
 
 
+@pytest.mark.slow
 def test_time_does_not_grow_with_the_rows_of_one_person():
     """A five-way self-join of 30 rows would make 24 million; a loop over the limits' product ends at once."""
     schema = (private("orders", "day", rows=30),)
@@ -201,7 +202,8 @@ def test_time_does_not_grow_with_the_rows_of_one_person():
         return time.process_time() - start
 
     cost(2)
-    assert cost(99) < 20 * (cost(2) + 0.05)
+    few, many = (min(cost(rows) for _ in range(3)) for rows in (2, 99))
+    assert many < 20 * (few + 0.05)
 
 
 def test_a_sub_query_per_unit_after_a_join_has_one_row_a_unit():

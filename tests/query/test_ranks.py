@@ -120,6 +120,7 @@ def distance(counts, q, cell):
     return max(upto[cell] - target, target - upto[cell + 1], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize("at", [("1/4", "1/2", "3/4"), ("1/10", "1/5", "9/10")])
 def test_quantiles_together_are_off_by_no_more_than_stated(at, level):

@@ -50,11 +50,13 @@ def number(answer, name="value"):
     return answer[name].values[0].as_py()
 
 
+@pytest.mark.slow
 def test_blocks_hold_all_rows_each_once(curator):
     answer = asked(curator, size, blocks=4, bounds=(0, N))
     assert number(answer) * 4 == pytest.approx(N, abs=0.5)
 
 
+@pytest.mark.slow
 def test_overlapping_blocks_hold_all_rows_as_often_as_asked(curator):
     def seen(rows):
         counts = np.unique(np.array(rows["patient"].to_pylist()), return_counts=True)[1]
@@ -85,6 +87,7 @@ def test_too_few_votes_for_a_stable_mode_are_named(curator):
     assert "too few" not in repr(curator.explain(enough, spend=spend))
 
 
+@pytest.mark.slow
 def test_all_rows_of_a_unit_are_together_and_the_unit_is_not_shown(curator):
     def together(rows):
         counts = np.unique(np.array(rows["patient"].to_pylist()), return_counts=True)[1]

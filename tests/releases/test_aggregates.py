@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.goodness import most
 
 import noisette as nz
 from noisette.exact.random import SYSTEM
@@ -117,15 +118,17 @@ def test_error_bars_hold_the_mean_of_the_clamped_outputs(spend):
     for _ in range(times):
         drawn = made.draw(outputs, SYSTEM).to_pylist()[0]
         missed += [not drawn[f"v{i}_low"] <= x <= drawn[f"v{i}_high"] for i, x in enumerate((5.0, 0.3))]
-    assert (missed <= times * 0.1 + 5 * math.sqrt(times * 0.09)).all()
+    assert missed.max() <= most(times, 0.1)  # fails with p < 1e-11 if the level is kept
 
 
+@pytest.mark.slow
 def test_a_winsorized_mean_is_nearer_where_the_blocks_agree():
     known, outputs = numbers((0, 1000)), [sent(500 + i % 7) for i in range(200)]
     plain, wise = (make(known, terms(200, nz.Pure(4))) for make in (mean, winsorized))
     errors = {
-        make: [abs(make.draw(outputs, SYSTEM).to_pylist()[0]["v0"] - 503) for _ in range(60)] for make in (plain, wise)
+        make: [abs(make.draw(outputs, SYSTEM).to_pylist()[0]["v0"] - 503) for _ in range(200)] for make in (plain, wise)
     }
+    # Below 0.1 are 78 % of the errors of the one, and below 0.3 only 21 % of the other's: fails with p < 1e-15.
     assert np.median(errors[wise]) < np.median(errors[plain]) / 3
     drawn = wise.draw(outputs, SYSTEM).to_pylist()[0]
     assert drawn["v0_low"] < drawn["v0"] < drawn["v0_high"] < drawn["v0_low"] + 2 * wise.expected()[0].half_width
@@ -147,6 +150,7 @@ def law_of(mechanism, counts):
     return mechanism.pmf(np.arange(CELLS), counts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [winsorized, median])
 @pytest.mark.parametrize(("blocks", "each"), [(14, 1), (28, 2)])  # enough for targets above and below the median
 def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):
@@ -177,7 +181,7 @@ def test_a_median_has_error_bars_that_hold_it():
     outputs = [sent(i / 10) for i in range(101)]
     drawn = [made.draw(outputs, SYSTEM).to_pylist()[0] for _ in range(times)]
     missed = sum(not one["v0_low"] <= 5 <= one["v0_high"] for one in drawn)
-    assert missed <= times * 0.1 + 5 * math.sqrt(times * 0.09)
+    assert missed <= most(times, 0.1)  # fails with p < 1e-12 if the level is kept
 
 
 # Votes

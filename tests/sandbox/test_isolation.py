@@ -286,7 +286,8 @@ def test_a_wave_takes_its_time_whatever_happens_in_it():
         count = waves * len(running.cores())
         running.outputs(payload_of(function, 1), blocks(count), limits, lambda _, t=times: t.append(time.monotonic()))
         assert len(times) == waves
-        assert times[-1] - times[0] == pytest.approx((waves - 1) * limits.slot, abs=0.3)
+        late = times[-1] - times[0] - (waves - 1) * limits.slot
+        assert -0.05 < late < 10  # a busy machine may be late by seconds, a block that decides would be by a minute
 
 
 def test_blocks_run_one_at_a_time_unless_the_owner_allows_more(monkeypatch):

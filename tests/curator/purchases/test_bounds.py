@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tests.goodness import most
 
 import noisette as nz
 from noisette.curator.purchases import for_sale
@@ -59,6 +60,7 @@ def offer(staff, name, spend=TEN, neighbours=nz.Neighbours.ADD_REMOVE):
     return Bounds(*sold(staff, name)).offer(staff.schema, spend, neighbours, 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bounds_fit_the_data_and_serve_later_questions(name):
     staff = opened()
@@ -72,21 +74,23 @@ def test_bounds_fit_the_data_and_serve_later_questions(name):
     assert staff.budget.spent.epsilon == 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bounds_are_seldom_much_wider_than_the_data(name):
-    """An end is far off less than once in a hundred purchases, so six of twenty times once in a million runs."""
+    """An end is far off less than once in a hundred purchases, and too often in twenty with p < 1e-12."""
     staff = opened()
     made, edges, values = offer(staff, name), ends(staff, name), DATA[name].to_numpy()
     [counts] = staff._source.aggregate(made.procedure.prepared.request, staff.schema, bytes(16)).measures[0]
     found = [made.procedure.mechanism(counts) for _ in range(20)]
     size = max(np.ptp(values), abs(values).max())
-    assert sum(edges[min(high, len(edges) - 1)] - edges[low - 1] > 4 * size for low, high in found) < 6
+    assert sum(edges[min(high, len(edges) - 1)] - edges[low - 1] > 4 * size for low, high in found) <= most(20, 0.01)
 
 
 def ends(staff, name):
     return [float(edge) for edge in edges_of(sold(staff, name)[1])]
 
 
+@pytest.mark.slow
 def test_dates_are_bounded_by_years():
     staff = opened()
     low, high = staff.bounds("day", spend=10)
@@ -99,6 +103,7 @@ def test_dates_are_bounded_by_years():
     assert high >= datetime.datetime(1985, 1, 1)
 
 
+@pytest.mark.slow
 def test_every_value_is_counted_in_its_own_cell():
     """Values at the edges, just below them, beyond all of them, NaN and NULL."""
     staff = opened(data=DATA.slice(0, 8))
@@ -114,6 +119,7 @@ def test_every_value_is_counted_in_its_own_cell():
     assert abs(int(counts.sum()) - len(known)) <= 2  # infinities count as the largest numbers or as none
 
 
+@pytest.mark.slow
 def test_a_unit_counts_as_often_as_it_may_and_no_more():
     """The first unit has a thousand of the largest values; two of them count."""
     who = [0] * 1000 + list(range(1, 501))
@@ -129,6 +135,7 @@ def test_a_unit_counts_as_often_as_it_may_and_no_more():
     assert replaced.procedure.mechanism.guarantee(1) == nz.Pure(5, neighbours=nz.Neighbours.REPLACE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/8")], ids=repr)
 def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checked(spend):
     staff = opened()
@@ -153,6 +160,7 @@ def test_an_offer_says_how_many_rows_may_lie_beyond():
     assert json.loads(offer(staff, "pay").text)["asked"] == "staff.pay"
 
 
+@pytest.mark.slow
 def test_the_same_purchase_is_free_in_every_process(tmp_path):
     pyarrow.parquet.write_table(DATA, tmp_path / "staff.parquet")
     found = []
@@ -273,5 +281,7 @@ def test_a_budget_that_does_not_hold_the_price_is_left_alone():
 def test_keys_that_nobody_shares():
     staff = opened({"who": {"keys": "private"}})
     with pytest.raises(NoisetteError, match=r"No key is shared .* was charged"):
-        staff.keys("who", spend=nz.Approx(1, "1e-7"))
+        staff.keys(
+            "who", spend=nz.Approx(1, "1e-18")
+        )  # fails with p < 1e-13, as each key is released with at most that
     assert staff.budget.spent.epsilon > 0

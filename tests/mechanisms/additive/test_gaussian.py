@@ -162,6 +162,7 @@ def test_calibration_is_analytic_and_rounds_up(eps, delta, sigma):
     assert sigma * (1 - 1e-6) <= float(m.sigma) <= sigma * (1 + 2e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.fractions("1/10", 5), st.integers(2, 12), st.fractions("1/100", 100))
 def test_calibration_keeps_its_promise_and_wastes_little(eps, digits, size):

@@ -230,7 +230,6 @@ def test_nobody_is_never_released():
     assert isinstance(m.release(50), int)
 
 
-@pytest.mark.slow
 def test_what_composition_knows_is_true():
     for m in (Threshold(2, 9), Threshold(2, 9, noise="truncated"), Threshold(3, 11, noise="gaussian", epsilon=1)):
         g = m.guarantee()

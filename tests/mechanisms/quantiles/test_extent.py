@@ -11,13 +11,11 @@ from tests.goodness import ALPHA, p_value
 from tests.mechanisms.histograms import histograms, worst
 
 import noisette as nz
-from noisette.audit.finding import Effort
 from noisette.errors import InputError, PrivacyError
 from noisette.mechanisms import Extent, Quantile
 from noisette.mechanisms.quantiles.extent import examples
 
 ADD_REMOVE, REPLACE = nz.Neighbours
-LOOK = Effort(array=1000, slow_array=1000, single=2000, vector=1000)
 ONE = {relation: nz.sensitivity.histogram(neighbours=relation) for relation in nz.Neighbours}
 
 

@@ -11,14 +11,12 @@ from tests.goodness import ALPHA, p_value
 from tests.tapes import Script
 
 import noisette as nz
-from noisette.audit.finding import Effort
 from noisette.errors import InputError
 from noisette.mechanisms import Quantile
 from noisette.mechanisms.quantiles.flipped_quantile import FlippedQuantile
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 HALF = Fraction(1, 2)
-LOOK = Effort(array=1000, slow_array=1000, single=2000, vector=1000)
 
 
 def rank_errors(values, q, cells):

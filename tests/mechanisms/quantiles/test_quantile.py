@@ -288,6 +288,7 @@ def test_matrices_follow_the_law_of_single_histograms(m, check):
     assert finding.passed, finding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", CROWDED, ids=repr)
 def test_a_quiet_twin_is_convicted(m):
     assert not found("arrays", Quiet(m), LOOK).passed
@@ -369,6 +370,7 @@ def m_rate(m):
         return -2 * mpmath.log(2 * (k - 1) * e / (1 + mpmath.sqrt(1 + 4 * (k - 1) * (k - 2) * e)))
 
 
+@pytest.mark.slow
 def test_large_tables_and_awkward_numbers():
     m = Quantile("0.3", q="0.123456789012345678", cells=1000)
     counts = np.full(1000, 10**9)

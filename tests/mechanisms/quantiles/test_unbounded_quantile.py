@@ -11,12 +11,10 @@ from tests.mechanisms.histograms import histograms, worst
 from tests.tapes import Script
 
 import noisette as nz
-from noisette.audit.finding import Effort
 from noisette.errors import InputError
 from noisette.mechanisms.quantiles.unbounded_quantile import UnboundedQuantile, examples
 
 ADD_REMOVE, REPLACE = nz.Neighbours
-LOOK = Effort(array=1000, slow_array=1000, single=2000, vector=1000)
 ONE = {relation: nz.sensitivity.histogram(neighbours=relation) for relation in nz.Neighbours}
 
 

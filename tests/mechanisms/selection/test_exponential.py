@@ -178,6 +178,7 @@ def test_a_float_softmax_is_convicted():
     assert p_value(np.bincount([m(large) for _ in range(500)], minlength=3), law) > ALPHA
 
 
+@pytest.mark.slow
 def test_a_million_candidates():
     m, scores = Exponential(2, candidates=10**6), np.arange(10**6)
     assert scores[m(scores)] > 10**6 - 200

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from collections import Counter
 from fractions import Fraction
 
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value
 from tests.mechanisms.selection.test_exponential import BAD, moves
 from tests.tapes import Forced, Script
+from tests.timing import times_as_long
 
 import noisette as nz
 from noisette.audit.divergence import hockey_stick, renyi
@@ -196,7 +196,7 @@ def test_draws_follow_the_law(m, scores):
 
 def test_other_scales_are_told_apart():
     m, scores = GumbelTop(2, candidates=4, k=2), [0, 1, 3, 2]
-    drawn = Counter(m(scores) for _ in range(6000))
+    drawn = Counter(m(scores) for _ in range(20_000))  # a twin passes with p < 1e-12: its p-values are near 1e-75
     for scale in (Fraction(8, 5), Fraction(5, 2)):
         law = GumbelTop(scale, candidates=4, k=2).outcomes(scores)
         assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
@@ -212,6 +212,7 @@ class Tied(Forced):
         return np.full(count, self.word, dtype)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [0, 1, 2**20, 2**63, 2**64 - 2, 2**64 - 1])
 def test_noise_that_agrees_in_64_bits_is_refined(word):
     """Equal scores with equal first bits are put in an even order by the bits that follow."""
@@ -257,19 +258,14 @@ def test_a_thousand_of_a_million():
 
 
 @pytest.mark.slow
-def test_ten_of_a_million_take_about_three_times_an_argmax_of_gumbel_noise():
+def test_ten_of_a_million_take_a_few_times_as_long_as_an_argmax_of_gumbel_noise():
     scores, rng = np.random.default_rng().integers(0, 1000, 10**6), np.random.default_rng()
     m = GumbelTop(50, candidates=10**6, k=10)
 
-    def least(call):
-        times = []
-        for _ in range(9):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        return min(times)
+    def race():
+        return np.argmax(scores / 50 + rng.gumbel(size=10**6))
 
-    assert least(lambda: m(scores)) <= 3.5 * least(lambda: np.argmax(scores / 50 + rng.gumbel(size=10**6)))
+    assert times_as_long(lambda: m(scores), race) <= 6  # about 3; a loop over the candidates takes hundreds
 
 
 # What to expect, calibration, refusals

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from collections import Counter
 
 import mpmath
@@ -14,6 +13,7 @@ from tests.errata.quadrature import Z, integral, winner
 from tests.goodness import ALPHA, p_value
 from tests.mechanisms.selection.test_exponential import BAD, moves
 from tests.tapes import Script
+from tests.timing import times_as_long
 
 import noisette as nz
 from noisette.audit.divergence import largest_loss, laws_of
@@ -397,21 +397,17 @@ def test_its_pairs_are_as_tight_as_stated(noise):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [NoisyMax, NoisyMaxGap])
-def test_a_million_candidates_take_no_longer_than_three_argmaxes_of_gumbel_noise(make):
+def test_a_million_candidates_take_a_few_times_as_long_as_an_argmax_of_gumbel_noise(make):
     scores, rng = np.random.default_rng().integers(0, 1000, 10**6), np.random.default_rng()
     m = make(50, candidates=10**6)
 
-    def least(call):
-        times = []
-        for _ in range(7):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-        return min(times)
+    def race():
+        return np.argmax(scores / 50 + rng.gumbel(size=10**6))
 
-    assert least(lambda: m(scores)) <= 3 * least(lambda: np.argmax(scores / 50 + rng.gumbel(size=10**6)))
+    assert times_as_long(lambda: m(scores), race) <= 6  # about 2; a loop over the candidates takes hundreds
 
 
+@pytest.mark.slow
 def test_a_million_equal_candidates_are_chosen_evenly():
     m = NoisyMax(2, candidates=10**6)
     even = [m(np.zeros(10**6, int)) // 10**5 for _ in range(60)]

@@ -172,6 +172,7 @@ def test_the_best_is_always_taken_if_it_is_alone(bit):
     assert PermuteAndFlip("1/100", candidates=3)([0, 50, 20], Forced(bit)) == 1
 
 
+@pytest.mark.slow
 def test_a_million_candidates():
     m, scores = PermuteAndFlip(2, candidates=10**6), np.arange(10**6)
     assert scores[m(scores)] > 10**6 - 200

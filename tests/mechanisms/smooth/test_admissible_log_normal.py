@@ -62,6 +62,7 @@ GRID = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "beta", "s"), GRID)
 def test_divergences_of_all_orders_stay_below_rho(sigma, beta, s):
     rho = log_normal_rho(sigma, beta, s)

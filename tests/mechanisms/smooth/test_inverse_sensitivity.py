@@ -120,6 +120,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "x"), AWKWARD, ids=["median", "empty", "sum", "graph"])
 def test_draws_follow_the_law(m, x):
     low, high = m.statistic.span

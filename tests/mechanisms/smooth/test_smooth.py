@@ -158,6 +158,7 @@ class Steeper(Smooth):
         return self.statistic.value(table), round(math.log(gap) / float(self._step)) - 4 * changes * self._parts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [Twice, Steeper, Local])
 def test_broken_twins_of_log_normal_noise_are_convicted(twin):
     m = Smooth("1/5", statistic=MEDIAN, beta="1/10", noise="log-normal", span=(-150, 156))
@@ -196,6 +197,7 @@ def test_rounding_the_sensitivity_up_costs_nothing():
 # The sampler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["cauchy", "student", "laplace", "log-normal"])
 @pytest.mark.parametrize("x", [[0, 3, 4, 6, 6], [5] * 9, [0] * 40], ids=["spread", "even", "sure"])
 def test_draws_follow_the_law(noise, x):

@@ -182,9 +182,9 @@ def test_known_values(x, beta, known):
 @pytest.mark.parametrize("spread", [10**9, 3])
 def test_a_hundred_thousand_records_take_less_than_seconds(spread):
     statistic, x = Order("1/2", 0, 2**40), 2**39 + np.random.default_rng().integers(0, spread, 100_000)
-    start = time.perf_counter()
+    start = time.process_time()
     statistic.smooth(statistic.read(x), Fraction(1, 100))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_ties_of_floats_are_decided_exactly():

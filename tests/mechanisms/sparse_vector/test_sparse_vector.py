@@ -137,6 +137,7 @@ def test_every_move_of_small_queries_keeps_epsilon_and_some_reach_it(scales, pos
     assert worst == pytest.approx(stated, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_random_neighbours_keep_epsilon(monotone):
     draw = np.random.default_rng()
@@ -467,7 +468,7 @@ def test_values_cost_more_than_positives_and_are_within_the_interval():
 
 def test_offline_the_highest_are_found_more_surely():
     """False negatives: five of a hundred counts are high; both mechanisms are worth epsilon = 1."""
-    scores, c, runs = np.array([0] * 95 + [40] * 5), 5, 60
+    scores, c, runs = np.array([0] * 95 + [40] * 5), 5, 200
     svt = calibrate(SparseVector, 1, positives=c, monotone=True)
     top = calibrate(GumbelTop, 1, k=c, candidates=100, monotone=True)
 
@@ -479,7 +480,7 @@ def test_offline_the_highest_are_found_more_surely():
         c - np.mean([count() for _ in range(runs)])
         for count in (compared, lambda: scores[list(top(scores))].sum() / 40)
     ]
-    assert missed[0] > missed[1] + 0.5
+    assert missed[0] > missed[1] + 0.5  # 1.3 and 0.1 are expected, give or take 0.07: fails with p < 1e-20
 
 
 # Refusals

@@ -15,15 +15,17 @@ def demo(
     """Take a tour: make up a hospital, attack it, ask it one question of each kind, spend its budget; with a report."""
     from rich.console import Console
 
-    from noisette.cli.demo.report import report
-    from noisette.cli.demo.show import show
-    from noisette.cli.demo.tour import LARGE, SMALL, toured
-
     console = Console(highlight=False)
     if html.is_dir() or not html.parent.is_dir():
         raise typer.BadParameter("Name a file in a folder that is there.", param_hint="--html")
-    with console.status("Starting") as status:
-        tour = toured(SMALL if quick else LARGE, progress=lambda step: status.update(f"{step} …"))
-    html.write_text(report(tour), encoding="utf-8")
+    with console.status("Starting …") as status:  # the imports take a second, so progress shows before them
+        show_progress = status.update if console.is_terminal else console.print
+        show_progress("Starting …")
+        from noisette.cli.demo.report import report
+        from noisette.cli.demo.show import show
+        from noisette.cli.demo.tour import LARGE, SMALL, toured
+
+        tour = toured(SMALL if quick else LARGE, progress=lambda step: show_progress(f"{step} …"))
+        html.write_text(report(tour), encoding="utf-8")
     show(tour, console)
     console.print(f"\nThe whole story with charts: [bold]{html}[/bold], one file that needs no network.")

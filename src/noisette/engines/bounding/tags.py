@@ -40,4 +40,4 @@ def _ecb(key: bytes) -> Any:
 
 
 def _encrypted(cipher: Any, blocks: Words) -> Words:
-    return np.frombuffer(cipher.update(blocks.view(np.uint8).data), "<u8").reshape(-1, 2)
+    return np.frombuffer(cipher.update(blocks.reshape(-1).view(np.uint8).data), "<u8").reshape(-1, 2)
