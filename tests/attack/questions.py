@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import noisette as nz
+from noisette.curator.asking import query_of
 from noisette.curator.purchases.bounds import Bounds
 from noisette.query.plan import Query
 from noisette.questions import FILES
@@ -233,7 +234,7 @@ def _above(rng: random.Random) -> str:
     return f"nz.Above({rng.choice([0, 2])}, sensitivity={most}, of='{of}')"
 
 
-COLUMNS = {"visits": "v", "patient_id": "u", "age": "k", "ward": "g", "complaint": "g", "cost": "x"}
+COLUMNS = {"visits": "v", "patient_id": "u", "age": "k", "ward": "g", "diagnosis": "g", "cost": "x"}
 
 
 def _as_json(file: str) -> Callable[[random.Random], str]:
@@ -283,4 +284,4 @@ def streamed(curator: Any) -> list[Query]:
         "SELECT COUNT(DISTINCT u) FROM v WHERE k > 0",
         "SELECT SUM(LEAST(GREATEST(k, -1), 2)) FROM v",
     ]
-    return [curator._query(text) for text in texts]
+    return [query_of(text, curator.schema) for text in texts]

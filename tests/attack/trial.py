@@ -17,6 +17,7 @@ from tests.attack.questions import Question, streamed
 from tests.attack.tables import Shelf, Storable
 from tests.query.worlds import norms
 
+from noisette.curator.asking import question_of
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
@@ -223,7 +224,7 @@ def planned(curator: Any, question: Question, relation: Neighbours) -> tuple[Any
             asked = question.built(curator)
             if hasattr(asked, "stream"):
                 return asked.stream(curator.schema, question.spend, relation), None
-            return curator._question(asked).offer(curator.schema, question.spend, relation, 0.95), None
+            return question_of(asked, curator.schema).offer(curator.schema, question.spend, relation, 0.95), None
     except InputError as error:
         return None, str(error)
     except TooLong:

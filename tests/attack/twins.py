@@ -196,7 +196,7 @@ class Amnesiac(Book):
 
     def recorded(self, key: str, digests: Any) -> Any:
         """Nowhere."""
-        return SimpleNamespace(spent=self.spent, left=self.left, said=None)
+        return SimpleNamespace(spent=self.spent, left=self.left, place=None)
 
 
 def gullible(where: str) -> Book:

@@ -169,7 +169,7 @@ def test_no_plan_makes_drawing_slow(curator, name):
     ("asked", "options"),
     [
         ("SELECT COUNT(*) AS n FROM visits", {"error": 50}),
-        ("SELECT complaint, COUNT(*) AS n FROM visits GROUP BY complaint", {"error": 50, "delta": "1e-12"}),
+        ("SELECT diagnosis, COUNT(*) AS n FROM visits GROUP BY diagnosis", {"error": 50, "delta": "1e-12"}),
         ("SELECT ward, SUM(age) AS s, COUNT(*) AS n FROM visits GROUP BY ward", {"error": 2000, "delta": "1e-9"}),
         ("SELECT COUNT(*) AS n FROM visits", {"error": 50, "delta": "0.999"}),
     ],
@@ -181,8 +181,8 @@ def test_the_least_spend_for_an_error_is_found_in_seconds(curator, asked, option
 
 def test_what_is_bought_is_bought_quickly():
     for spend in (*CORNERS.values(), nz.Approx(1, "0.01")):
-        curator = opened(columns={"pay": {"bounds": "private"}, "complaint": {"keys": "private"}})
-        for buy, column in ((curator.bounds, "pay"), (curator.keys, "complaint")):
+        curator = opened(columns={"pay": {"bounds": "private"}, "diagnosis": {"keys": "private"}})
+        for buy, column in ((curator.bounds, "pay"), (curator.keys, "diagnosis")):
             with quick(), refusable():
                 buy(column, spend=spend)
 

@@ -341,7 +341,7 @@ def test_a_comparison_that_fails_ends_it_too(clinic, monkeypatch):
     curator, _ = clinic
     stream = curator.stream(Above(30), spend=SURE)
     with monkeypatch.context() as broken:
-        broken.setattr(SparseVector, "tell", raising(MemoryError()))
+        broken.setattr(SparseVector, "report", raising(MemoryError()))
         failed(lambda: stream.ask(PEOPLE))
     failed(lambda: stream.ask(PEOPLE))
 

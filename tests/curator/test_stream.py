@@ -474,8 +474,6 @@ def test_a_crash_after_the_charge_begins_anew_for_free(project, monkeypatch):
 
 
 def test_the_charge_can_be_checked_from_its_record(project):
-    if "SparseVector" not in sys.modules["noisette.answers.check"]._MECHANISMS:
-        pytest.skip("records of SparseVector are not checked yet")
     curator = project.curator()
     curator.stream(STREAM, spend=SPEND)
     assert curator.ledger.check() == 1

@@ -10,8 +10,8 @@ from noisette.query.sql import parse
 
 
 class Curator:
-    def ask(self, question, *, spend):
-        return question, spend
+    def ask(self, question, *, spend, analyst):
+        return question, spend, analyst
 
     def explain(self, question, **options):
         return question, options
@@ -89,7 +89,7 @@ def test_frames_do_not_change():
 
 def test_questions_go_to_the_curator():
     asked = frame(SCHEMA, "visits", curator=Curator()).where("age > 3").count()
-    assert asked.release(spend="1/10") == (asked.query, "1/10")
+    assert asked.release(spend="1/10", analyst="ana") == (asked.query, "1/10", "ana")
     assert asked.explain(error=50) == (asked.query, {"error": 50})
     with pytest.raises(InputError, match="no curator"):
         visits.count().release(spend=1)

@@ -37,7 +37,7 @@ class Rows:
     schema: Schema
     tables: Mapping[str, list[Row]]
     hash_of: Hash
-    seed: int
+    salt: int
     read: Mapping[str, Sequence[str]]
 
     def rows(self) -> Iterator[Row]:
@@ -67,7 +67,7 @@ class Rows:
         return replace(self, relation=source, needed=needed).rows(), shape_of(source, self.schema).columns
 
     def _order(self, parts: Sequence[Any]) -> tuple[Any, ...]:
-        return (self.hash_of(self.seed, *parts), *parts)
+        return (self.hash_of(self.salt, *parts), *parts)
 
     def _scan(self, scan: Scan) -> Iterator[Row]:
         """Clean values; a row whose unit is NULL or NaN belongs to nobody and is left out."""
