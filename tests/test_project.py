@@ -7,6 +7,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -25,6 +26,7 @@ LAYERS = {
     "errors": -1,
     "process": -1,
     "text": -1,
+    "version": -1,
     "exact": 0,
     "laws": 1,
     "privacy": 1,
@@ -126,6 +128,22 @@ def test_imports_go_down_only():
     assert layer_faults(PACKAGE, LAYERS) == []
 
 
+def package_edges(package: Path) -> set[tuple[str, str]]:
+    """Which part of the package imports which other one; the root is called ""."""
+    found = modules(package)
+    pairs = ((name, target) for name, path in found.items() for target in imports(name, path, set(found)))
+    edges = {tuple(f"{module}..".split(".")[1] for module in pair) for pair in pairs}
+    return {(one, other) for one, other in edges if one != other}
+
+
+def test_packages_depend_on_few_others_and_none_on_the_root():
+    edges = {(one, other) for one, other in package_edges(PACKAGE) if one}
+    assert {one for one, other in edges if not other} == set()
+    small = {name for name, level in LAYERS.items() if level < 0}
+    rooms = {(one, other) for one, other in edges if other not in small}
+    assert len(rooms) <= 85, f"{len(rooms)} edges between packages: {sorted(rooms)}"
+
+
 @pytest.mark.parametrize(
     ("files", "fault"),
     [
@@ -187,6 +205,11 @@ def test_import_costs_at_most_twice_numpy():
     pairs = [(import_seconds("noisette"), import_seconds("numpy")) for _ in range(9)]
     ours, numpys = (min(column) for column in zip(*pairs, strict=True))  # a busy machine can only lengthen an import
     assert ours <= 2 * numpys, f"import noisette takes {ours:.3f} s of CPU, import numpy {numpys:.3f} s"
+
+
+def test_the_version_stands_once_for_records_and_once_for_installers():
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert noisette.__version__ == stated
 
 
 # Public names

@@ -27,8 +27,7 @@ from noisette.mechanisms import (
     calibrate,
 )
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure, sensitivity
-
-__version__ = "0.1.0"
+from noisette.version import __version__ as __version__
 
 _QUESTIONS = sorted(_importlib.import_module("noisette.questions").FILES.values())
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from noisette import __version__
 from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import left, percent, promise
@@ -17,6 +16,7 @@ from noisette.answers.statement import statement
 from noisette.answers.warnings import warnings
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
+from noisette.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -306,8 +306,8 @@ def _placed(at: Sequence[Any]) -> list[int]:
 def _unplaced(at: Sequence[Any], numbers: Mapping[str, Number]) -> str:
     """What the group NULL has, which no axis has a place for."""
     missing = [i for i in range(len(at)) if at[i] is None]
-    told = [(name, cell(_plain(values[i]))) for i in missing for name, (values, *_) in numbers.items()]
-    known = "".join(f", {name} = {value:,.6g}" for name, value in told if value is not None)
+    released = [(name, cell(_plain(values[i]))) for i in missing for name, (values, *_) in numbers.items()]
+    known = "".join(f", {name} = {value:,.6g}" for name, value in released if value is not None)
     return f" · not drawn: NULL{known}" if missing else ""
 
 

@@ -62,10 +62,10 @@ def question(text: str) -> str:
     'rows, mean(age) by ward from visits'
     """
     try:
-        told = "; ".join(_one(json.loads(one)) for one in json.loads(text)["asked"])
+        asked = "; ".join(_one(json.loads(one)) for one in json.loads(text)["asked"])
     except (ValueError, KeyError, TypeError, IndexError):
-        told = text
-    return told if len(told) <= _LONGEST else f"{told[: _LONGEST - 1]}…"
+        asked = text
+    return asked if len(asked) <= _LONGEST else f"{asked[: _LONGEST - 1]}…"
 
 
 def _one(asked: Mapping[str, Any]) -> str:

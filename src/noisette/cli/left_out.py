@@ -1,4 +1,4 @@
-"""`noisette left-out`: how much candidate limits would leave out, told privately."""
+"""`noisette left-out`: a private estimate of how much candidate limits would leave out."""
 
 import datetime
 import re

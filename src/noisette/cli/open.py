@@ -159,8 +159,8 @@ def _columns(table: "Table") -> Any:
     for head in ("column", "type", "bounds", "keys", "NULL"):
         grid.add_column(head, overflow="fold")
     for column in table.columns:
-        kind, told = column.kind, _column(column)
-        bounds = "for sale" if column.private_bounds else " to ".join(told["bounds"] or ["–"])
+        kind, shown = column.kind, _column(column)
+        bounds = "for sale" if column.private_bounds else " to ".join(shown["bounds"] or ["–"])
         keys = "for sale" if column.private_keys else "–" if kind.keys is None else f"{len(kind.keys):,}"
         cells = (column.name, kind.type, bounds, keys, "possible" if kind.nullable else "never")
         grid.add_row(*map(Text, cells))

@@ -40,7 +40,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 _PATIENCE = Fraction(15)
-_GRID = 1 << 20  # shares are multiples of one in so many
+_GRID = 1 << 20  # shares are multiples of its inverse
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class AdaptiveTree:
 
     @classmethod
     def calibrated(cls, epsilon: Number, *, cells: int, rows: int = 1) -> "AdaptiveTree":
-        """The tree for that many cells whose release costs epsilon for one unit of so many rows."""
+        """The tree for that many cells whose release costs epsilon for a unit of at most `rows` rows."""
         chain = best_chain(typical(cells))
         parts = [Fraction(round(share * _GRID), _GRID) for share in chain.shares]
         parts[-1] += 1 - sum(parts)

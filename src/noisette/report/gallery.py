@@ -82,16 +82,16 @@ def _card(kind: type) -> Card:
     told_by = (inspect.getdoc(sys.modules[base.__module__]) or "" for base in kind.__mro__)
     text = next((text for text in told_by if "\nWhen:" in text), "")
     title, _, rest = text.partition("\n")
-    told = {"When": "", "Textbook": ""}
+    labelled = {"When": "", "Textbook": ""}
     theorem = []
     for paragraph in rest.strip().split("\n\n"):
         label, _, said = paragraph.partition(":")
-        if label in told:
+        if label in labelled:
             said, _, textbook = said.partition("\nTextbook:")
-            told |= {label: _flowing(said)} | ({"Textbook": _flowing(textbook)} if textbook else {})
+            labelled |= {label: _flowing(said)} | ({"Textbook": _flowing(textbook)} if textbook else {})
         else:
             theorem.append(paragraph)
-    return Card(title, "\n\n".join(theorem), told["When"], told["Textbook"])
+    return Card(title, "\n\n".join(theorem), labelled["When"], labelled["Textbook"])
 
 
 def _flowing(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The look of a report: system fonts, a few colours that are told apart with every kind of colour vision.
+"""The look of a report: system fonts, a few colours that differ with every kind of colour vision.
 
 Charts bring the colours of their theme; on a dark screen the page replaces each by its counterpart.
 """

@@ -1,7 +1,7 @@
 """The process that forks a child for each block: `python -m noisette.sandbox.runner <socket>`.
 
 It is started afresh, so its memory holds no row, and it imports what functions need before there is a block. Then it
-hands open files on, which it never reads, to a child for each block, and ends all children when it is told to. No line
+hands open files on, which it never reads, to a child for each block, and ends all children when it is asked to. No line
 of the analyst's code runs in it: a function that changes what it finds changes its own copy.
 """
 
@@ -25,7 +25,7 @@ _MESSAGE = 1 << 20
 
 
 def main(file: int) -> None:
-    """Prepare, say whether that worked, and then do as told until nobody speaks any more."""
+    """Prepare, say whether that worked, and then serve requests until the socket closes."""
     die_with_parent()
     control = socket.socket(fileno=file)
     asked = json.loads(control.recv(_MESSAGE))

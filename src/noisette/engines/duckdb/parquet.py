@@ -2,7 +2,7 @@
 
 Text that is not UTF-8 is read with question marks in its place. Statistics of row groups then speak of other bytes than
 those that are read, so text is kept away from them: the engine could leave out a row group, and with it rows whose text
-matches as read, depending on what else is in there. Those of doubles ignore NaN, and the engine is told so.
+matches as read, depending on what else is in there. Those of doubles ignore NaN, and the engine is set up for that.
 """
 
 from collections.abc import Sequence
