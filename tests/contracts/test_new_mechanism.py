@@ -35,6 +35,8 @@ from noisette.report.gallery import pages
 
 assert Path(nz.__file__).is_relative_to(Path.cwd())
 
+assert nz.mechanisms.TwoSided is TwoSided
+
 # contracts and audit
 assert examples == [m for name, m in discovered() if name == "TwoSided"]
 [audit] = audited("TwoSided", quick=True)

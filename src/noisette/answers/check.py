@@ -63,10 +63,10 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
     for parts in part.get("candidates", {}).values():
         _check_candidate(parts, mechanism.each, neighbours)
-    reach = part["sensitivity"]
-    l1, l2_squared, linf = (Fraction(reach[name]) for name in ("l1", "l2_squared", "linf"))
+    moved = part["sensitivity"]
+    l1, l2_squared, linf = (Fraction(moved[name]) for name in ("l1", "l2_squared", "linf"))
     relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
-    made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, reach["l0"], neighbours=relation))
+    made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, moved["l0"], neighbours=relation))
     return made if relation is neighbours else made.restated(neighbours)
 
 

@@ -107,7 +107,7 @@ def refusals(m: Subject, _: Effort) -> Finding:
     accepted = [x for x in unusable_answers(m) if not refused(lambda x=x: m(x))]  # type: ignore[misc]
     accepted += [e for e in parameters if not refused(lambda e=e: calibrated(e))]  # type: ignore[misc]
     sentences = (
-        "What cannot be used is refused without a word of it.",
+        "Unusable inputs are refused, and no error quotes them.",
         f"{len(accepted)} kinds of input are mishandled.",
     )
     return found("refusals", len(accepted), 0, sentences)

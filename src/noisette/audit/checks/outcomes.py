@@ -240,7 +240,7 @@ def refusals(m: Subject, _: Effort) -> Finding:
     within = [_spoiled(x, bad) for bad in (math.nan, math.inf, "", None, 1j, SECRET + 0.25, str(SECRET))]
     accepted = [bad for bad in [*alone, *within] if not refused(lambda bad=bad: m(bad))]  # type: ignore[misc]
     sentences = (
-        "What cannot be used is refused without a word of it.",
+        "Unusable inputs are refused, and no error quotes them.",
         f"{len(accepted)} kinds of input are mishandled.",
     )
     return found("refusals", len(accepted), 0, sentences)

@@ -1,7 +1,7 @@
 """The Laplace mechanism on a grid: round real answers to a fine lattice, add discrete Laplace noise there.
 
 For answers at l1 distance d it is ((d + grid)/scale)-DP: rounding moves the answers apart by at most one grid in all
-(see `answers`), and discrete Laplace noise of that scale hides a distance of d' in d'/scale.   [Dwork-McSherry-Nissim-
+(see `lattice`), and discrete Laplace noise of that scale hides a distance of d' in d'/scale.   [Dwork-McSherry-Nissim-
 Smith 2006; on a grid because floating-point noise leaks: Mironov 2012]
 
 With `grid=1` the answers must be whole numbers, nothing is rounded, and it is the geometric mechanism.
