@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import noisette as nz
+from noisette.curator.asking import query_of
 from noisette.curator.purchases.bounds import Bounds
 from noisette.query.plan import Query
 
@@ -267,4 +268,4 @@ def streamed(curator: Any) -> list[Query]:
         "SELECT COUNT(DISTINCT u) FROM v WHERE k > 0",
         "SELECT SUM(LEAST(GREATEST(k, -1), 2)) FROM v",
     ]
-    return [curator._query(text) for text in texts]
+    return [query_of(text, curator.schema) for text in texts]

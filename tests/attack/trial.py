@@ -17,6 +17,7 @@ from tests.attack.questions import Question, streamed
 from tests.attack.tables import Shelf, Storable
 from tests.query.worlds import norms
 
+from noisette.curator.asking import question_of
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
@@ -214,9 +215,8 @@ def planned(curator: Any, question: Question, relation: Neighbours) -> tuple[Any
     """An offer, or why there is none."""
     try:
         with within(PLANNED):
-            return curator._question(question.built(curator)).offer(
-                curator.schema, question.spend, relation, 0.95
-            ), None
+            asked = question_of(question.built(curator), curator.schema)
+            return asked.offer(curator.schema, question.spend, relation, 0.95), None
     except InputError as error:
         return None, str(error)
     except TooLong:

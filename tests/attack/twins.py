@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from tests.curator.hostile import CANARY
@@ -20,6 +19,7 @@ from tests.curator.hostile import CANARY
 from noisette.errors import NoisetteError
 from noisette.ledger import Book, Memory
 from noisette.ledger.entry import Entry
+from noisette.ledger.receipt import Receipt
 from noisette.ledger.sqlite import SQLite
 from noisette.query.measure import Exact
 from noisette.query.plan import Scan
@@ -193,7 +193,7 @@ class Amnesiac(Book):
 
     def recorded(self, key: str, digests: Any) -> Any:
         """Nowhere."""
-        return SimpleNamespace(spent=self.spent, left=self.left, said=None)
+        return Receipt(self.spent, self.left, None)
 
 
 def gullible(where: str) -> Book:

@@ -126,12 +126,12 @@ def test_nothing_is_drawn_if_the_charge_cannot_be_written(tmp_path):
 
 
 def test_analysts_have_shares(tmp_path):
-    curator = opened(BUDGET, ledger=tmp_path / "x.ledger", analyst="ana")
+    curator = opened(BUDGET, ledger=tmp_path / "x.ledger")
     curator.ledger.share({"ana": nz.Pure("0.2")}, why="a pilot")
-    curator.sql(COUNT, spend="0.1")
-    assert not curator.explain(COUNT, spend="0.15").allowed
+    curator.sql(COUNT, spend="0.1", analyst="ana")
+    assert not curator.explain(COUNT, spend="0.15", analyst="ana").allowed
     with pytest.raises(BudgetError):
-        curator.sql(COUNT, spend="0.15")
+        curator.sql(COUNT, spend="0.15", analyst="ana")
     assert curator.ledger.entries[0].analyst == "ana"
     curator.ledger.close()
     nobody = opened(BUDGET, ledger=tmp_path / "x.ledger")
