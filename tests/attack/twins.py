@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 from tests.curator.hostile import CANARY
@@ -21,6 +20,7 @@ from noisette.engines.contract import Source
 from noisette.errors import NoisetteError
 from noisette.ledger import Book, Memory
 from noisette.ledger.entry import Entry
+from noisette.ledger.receipt import Receipt
 from noisette.ledger.sqlite import SQLite
 from noisette.query.measure import Exact
 from noisette.query.plan import Scan
@@ -196,7 +196,7 @@ class Amnesiac(Book):
 
     def recorded(self, key: str, digests: Any) -> Any:
         """Nowhere."""
-        return SimpleNamespace(spent=self.spent, left=self.left, place=None)
+        return Receipt(self.spent, self.left, None)
 
 
 def gullible(where: str) -> Book:
