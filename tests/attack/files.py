@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 
@@ -171,6 +172,8 @@ def table(rows: list[Row], **types: pyarrow.DataType) -> pyarrow.Table:
 
 def _fitting(value: Any, type: pyarrow.DataType | None) -> Any:
     """A value, or NULL if there is none such of that type."""
+    if type == pyarrow.float16() and isinstance(value, float):
+        value = np.float16(value)  # older versions of Arrow take no others
     try:
         pyarrow.scalar(value, type)
     except (pyarrow.ArrowException, TypeError, OverflowError):

@@ -1,6 +1,7 @@
 """Opening data for real: files of each sort, frames, several tables, and what is wrong with them."""
 
 import duckdb
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -167,7 +168,7 @@ def test_a_column_of_several_types_is_refused_without_a_word_about_it():
 
 
 def test_half_floats_are_read():
-    halves = pyarrow.array([0.5, 1.5], pyarrow.float16())
+    halves = pyarrow.array(np.array([0.5, 1.5], np.float16))
     assert counted(opened(pyarrow.table({"x": halves})), "data") == 2
 
 

@@ -60,8 +60,8 @@ def retained(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, g
     >>> unit, group = np.array([7, 7, 7, 7, 9]), np.array([1, 1, 2, 3, 1])
     >>> rows = np.array([11, 12, 13, 14, 15], np.uint64)
     >>> mask = retained(unit, group=group, rows=rows, key=bytes(16), limits=Limits(groups=2, rows_per_group=1))
-    >>> len(set(group[mask & (unit == 7)])), mask.sum()
-    (2, np.int64(3))
+    >>> len(set(group[mask & (unit == 7)])), int(mask.sum())
+    (2, 3)
     """
     _check(unit, group, rows, key)
     table = _Table(unit, np.broadcast_to(np.int64(0), len(unit)) if group is None else group, rows, Tags(key))
