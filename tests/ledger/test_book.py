@@ -60,7 +60,7 @@ def test_sums_are_written_and_read_exactly(costs):
     account = Account.of(Pure(100))
     for cost in costs:
         account = Account.read(account.charged(Pure(cost, neighbours=RELATION)).text)
-    assert account.state.total.eps == sum(costs)
+    assert account.state.total.epsilon == sum(costs)
 
 
 @settings(max_examples=20)
@@ -69,7 +69,7 @@ def test_sums_stay_short_and_are_rounded_up(denominators):
     account, exact = Account.of(Pure(100)), Fraction(0)
     for number in denominators:
         account, exact = account.charged(Pure(Fraction(1, number))), exact + Fraction(1, number)
-    total = account.state.total.eps
+    total = account.state.total.epsilon
     assert exact <= total < exact + Fraction(1, 2**240)
     assert len(account.text) < 3000
 

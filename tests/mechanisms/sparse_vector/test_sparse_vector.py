@@ -389,8 +389,8 @@ def test_a_million_queries_follow_the_law():
 
 
 def test_large_numbers_do_not_wrap():
-    m = SparseVector(1 << 59, 1 << 59)
-    assert all(isinstance(y, int) for y in m([2**61 - 1]) + m([2**62 - 1]))
+    m = SparseVector(1 << 56, 1 << 56)
+    assert all(isinstance(y, int) for y in m([2**61 - 1]) + m([2**62 - 1]))  # fails with p < 1e-12: 32 scales away
     assert SparseVector(1, 1)([-(2**62) + 1] * 3) == (None, None, None)
     assert SparseVector(TINY, TINY).begin(-(2**62) + 1).ask(2**62 - 1) == 2**63 - 2
 
