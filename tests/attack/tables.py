@@ -244,6 +244,8 @@ def random_world(rng: random.Random) -> World:
     other = {n: _rows(rng, n, types[n], [victim or rng.choice(people)], 3) for n in ("v", *([] if by_row else ["l"]))}
     if by_row:
         other = {"v": other["v"][:1] or _rows(rng, "v", types["v"], people, 1)[:1]}
+    else:  # one unit takes the place of one: a row of somebody else would make no neighbour
+        other = {name: tuple(row for row in rows if same(row[0]) == victim) for name, rows in other.items()}
     storage = rng.choice(STORAGES)
     return World(tables, _policy(rng, types, by_row=by_row), victim, other, storage)
 
