@@ -82,6 +82,12 @@ def test_what_is_not_nested_is_refused(sizes):
         Tree(8, sizes)
 
 
+@pytest.mark.parametrize("x", [[], [1, 2, 3], [[1, 2, 3, 4]], 4])
+def test_other_numbers_of_counts_are_refused(x):
+    with pytest.raises(InputError, match="one count for each of the 4 cells"):
+        Tree(4, (2, 1)).sums(x)
+
+
 # Chains
 
 

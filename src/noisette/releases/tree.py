@@ -81,6 +81,8 @@ class Tree:
 
     def sums(self, x: Counts) -> list[Counts]:
         """The exact count of every node, from the top."""
+        if np.shape(x) != (self.cells,):
+            raise InputError(f"There must be one count for each of the {self.cells:,} cells.")
         found = [np.asarray(x, np.int64)]
         for level in range(self.levels - 2, -1, -1):
             found.append(self.children(level, found[-1]).sum(axis=1))
