@@ -2,6 +2,6 @@
 
 from noisette.answers.check import check
 from noisette.answers.column import Column
-from noisette.answers.release import Release
+from noisette.answers.release import Lasting, Release
 
-__all__ = ["Column", "Release", "check"]
+__all__ = ["Column", "Lasting", "Release", "check"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -27,7 +27,19 @@ if TYPE_CHECKING:
 
     from noisette.charts import Chart
 
-__all__ = ["Release"]
+__all__ = ["Lasting", "Release"]
+
+
+class Lasting(Protocol):
+    """What a release of many numbers is: it goes on answering at no further cost, and draws itself."""
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """All of its numbers as an Arrow table."""
+        ...
+
+    def chart(self, *, note: str = "") -> "Chart":
+        """A picture of it; the note says what was promised."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +48,8 @@ class Release:
 
     `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
     whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim ·
-    `caveats` what was left out or clamped before any noise, in sentences.
+    `caveats` what was left out or clamped before any noise, in sentences · `released` what goes on answering, such as a
+    histogram.
     """
 
     columns: tuple[Column, ...]
@@ -47,6 +60,7 @@ class Release:
     left: Promise
     record: Mapping[str, Any] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
+    released: Lasting | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
@@ -56,6 +70,19 @@ class Release:
             if column.name == name:
                 return column
         raise InputError(f"The answer has no column {name}: it has {', '.join(c.name for c in self.columns)}.")
+
+    @property
+    def value(self) -> Any:
+        """What was released: a histogram, cube or sketch that answers further questions for free, or else the numbers.
+
+        Of an answer that is one number it is that number, of any other table the Arrow table.
+        """
+        if self.released is not None:
+            return self.released
+        numbers = [column for column in self.columns if column.measured]
+        if len(self) == 1 and len(numbers) == len(self.columns) == 1:
+            return numbers[0].values[0].as_py()
+        return self.to_arrow()
 
     # Tables
 
@@ -151,9 +178,12 @@ class Release:
         """Draw the numbers with their error bars; with a path the chart is saved, which needs the extra `plot`."""
         from noisette.charts.answers import answer
 
+        note = f"{promise(self.guarantee)} for each {self.unit} · {percent(self.level)} error bars"
+        if self.released is not None:
+            drawn = self.released.chart(note=note)
+            return drawn if path is None else drawn.save(path)
         keys = {column.name: column.values.to_pylist() for column in self.columns if not column.measured}
         numbers = {c.name: (c.values.to_pylist(), _ends(c.low), _ends(c.high)) for c in self.columns if c.measured}
-        note = f"{promise(self.guarantee)} for each {self.unit} · {percent(self.level)} error bars"
         chart = answer(keys, numbers, note=note)
         return chart if path is None else chart.save(path)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, overload
 
-from noisette.answers import Release
+from noisette.answers import Lasting, Release
 from noisette.curator.answer_cache import AnswerCache, Locks, key_of, recorded
 from noisette.curator.asking import plannable, query_of, question_of
 from noisette.curator.budget import Budget
@@ -214,7 +214,8 @@ class Curator:
         self._check_process()
         drawn = self._answers.drawn(self.ledger, offer, key, lambda: self._draw(offer, schema), analyst=analyst)
         pairs = zip(offer.answers(drawn), caveats, strict=True)
-        releases = [self._release(offer, columns, level, sentences) for columns, sentences in pairs]
+        released = offer.value(drawn) if offer.value else None
+        releases = [self._release(offer, columns, level, sentences, released) for columns, sentences in pairs]
         return key, recorded(self.ledger, key, releases)
 
     def _key(self, offer: Offer | Watching, spend: Promise, analyst: str | None = None) -> str:
@@ -235,7 +236,9 @@ class Curator:
     def _draw(self, offer: Any, schema: Schema) -> Any:
         return offer.draw(self._source, schema, self._secret)
 
-    def _release(self, offer: Offer, columns: Any, level: float, caveats: tuple[str, ...]) -> Release:
+    def _release(
+        self, offer: Offer, columns: Any, level: float, caveats: tuple[str, ...], released: Lasting | None
+    ) -> Release:
         """The release before it is recorded, which settles what is spent and left."""
         record = {
             "question": offer.text,
@@ -245,7 +248,7 @@ class Curator:
             "mechanisms": offer.parts,
         }
         budget = self.policy.budget
-        return Release(columns, level, offer.guarantee, offer.unit, budget, budget, record, caveats)
+        return Release(columns, level, offer.guarantee, offer.unit, budget, budget, record, caveats, released)
 
     def _explainer(
         self, question: Any, level: float, sizes: tuple[int, ...], analyst: str | None

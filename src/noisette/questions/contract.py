@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from noisette.answers import Column
+from noisette.answers import Column, Lasting
 from noisette.engines.contract import Source
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise
@@ -59,7 +59,8 @@ class Offer:
     `text` what is measured, however the question was written: answers are kept by it, so it never changes ·
     `guarantee` what holds once it is drawn, at most what was to be spent · `unit` whose data is protected ·
     `why` this noise and no other, in a sentence · `parts` the mechanisms with their sensitivity, for the record ·
-    `caveats` what each answer leaves out before any noise, and what ± covers
+    `caveats` what each answer leaves out before any noise, and what ± covers · `value` makes what goes on answering,
+    such as a histogram, of what was drawn
     """
 
     text: str
@@ -70,6 +71,7 @@ class Offer:
     caveats: list[tuple[str, ...]]
     procedure: Procedure
     packing: Packing = TABLE
+    value: Callable[[Any], Lasting] | None = None
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""

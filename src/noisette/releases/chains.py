@@ -20,12 +20,12 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Chain", "Energies", "best_chain", "energies", "typical"]
+__all__ = ["Chain", "Energies", "best_chain", "energies", "level_shares", "typical", "typical_ranges"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -59,30 +59,51 @@ def energies(low: Counts, high: Counts, cells: int) -> Energies:
     >>> energies(np.array([0, 2]), np.array([3, 3]), 4).by_exponent
     (3.0, 3.0, 2.5)
     """
+    top = max(1, math.ceil(math.log2(max(2, cells))) + 1)
+    return Energies(tuple(_energy(low, high, 2.0**j) for j in range(top)))
+
+
+def _energy(low: Counts, high: Counts, size: float) -> float:
+    """The mean of |projection on blocks of that size|^2 of ranges."""
     start, stop = np.asarray(low, float), np.asarray(high, float) + 1
-    found = []
-    for j in range(max(1, math.ceil(math.log2(max(2, cells))) + 1)):
-        size = float(2**j)
-        first, last = np.floor(start / size), np.floor(stop / size)
-        apart = ((first + 1) * size - start) ** 2 + (stop - last * size) ** 2
-        inner = apart / size + (last - first - 1) * size
-        found.append(float(np.where(first == last, (stop - start) ** 2 / size, inner).mean()))
-    return Energies(tuple(found))
+    first, last = np.floor(start / size), np.floor(stop / size)
+    apart = ((first + 1) * size - start) ** 2 + (stop - last * size) ** 2
+    inner = apart / size + (last - first - 1) * size
+    return float(np.where(first == last, (stop - start) ** 2 / size, inner).mean())
 
 
 def typical(cells: int, *, prefixes: bool = False) -> Energies:
     """The energies of all ranges of a line, or of all its prefixes; of very many, those of evenly spread ones."""
+    return energies(*typical_ranges(cells, prefixes=prefixes), cells)
+
+
+def typical_ranges(cells: int, *, prefixes: bool = False) -> tuple[Counts, Counts]:
+    """All ranges of a line as first and last cells, or all its prefixes; of very many, evenly spread ones."""
     if prefixes:
         ends = np.unique(np.linspace(0, cells - 1, min(cells, 4 * _TYPICAL)).astype(np.int64))
-        return energies(np.zeros_like(ends), ends, cells)
+        return np.zeros_like(ends), ends
     if cells * (cells + 1) // 2 <= _TYPICAL:
         low, high = np.triu_indices(cells)
-        return energies(low, high, cells)
+        return low, high
     golden = (math.sqrt(5) - 1) / 2
     index = np.arange(_TYPICAL)
     one = ((index + 0.5) / _TYPICAL * cells).astype(np.int64)
     two = ((index * golden) % 1.0 * cells).astype(np.int64)
-    return energies(np.minimum(one, two), np.maximum(one, two), cells)
+    return np.minimum(one, two), np.maximum(one, two)
+
+
+@lru_cache(maxsize=256)
+def level_shares(cells: int, sizes: tuple[int, ...], *, gaussian: bool, prefixes: bool = False) -> tuple[float, ...]:
+    """The shares of least error for levels of given block sizes; a level that brings nothing keeps a small share.
+
+    >>> [round(share, 3) for share in level_shares(4096, (1024, 128, 16, 1), gaussian=False, prefixes=True)]
+    [0.249, 0.218, 0.222, 0.311]
+    """
+    ranges = typical_ranges(cells, prefixes=prefixes)
+    energy, size = np.array([[_energy(*ranges, float(size)) for size in sizes]]), np.array([sizes], float)
+    best = _gaussian_shares(energy[0], size[0])[0] if gaussian else _pure_shares(energy, size, 5 * _ROUNDS)[0][0]
+    kept = np.maximum(best, _OF_USE)
+    return tuple((kept / (np.sqrt((kept**2).sum()) if gaussian else kept.sum())).tolist())
 
 
 @lru_cache(maxsize=256)
@@ -96,18 +117,18 @@ def best_chain(workload: Energies, *, gaussian: bool = False) -> Chain:
     top = len(workload.by_exponent) - 1
     if gaussian:
         exponents = tuple(range(top, -1, -1))
-        while not (made := _gaussian_shares(workload, exponents))[0].all():
+        while not (made := _gaussian_shares(*_levels(workload, exponents)))[0].all():
             exponents = tuple(j for j, share in zip(exponents, made[0], strict=True) if share)
         return _chain(exponents, *made)
     found = []
     for inner in range(min(_INNER, top) + 1):
         chains = np.array([(*some, 0) for some in combinations(range(top, 0, -1), inner)])
-        shares, errors = _pure_shares(workload, chains, _ROUNDS)
+        shares, errors = _pure_shares(*_levels(workload, chains), _ROUNDS)
         found += sorted(zip(errors.tolist(), map(tuple, chains.tolist()), strict=True))[:_FINALISTS]
-    finalists = [(_pure_shares(workload, np.array([one]), 5 * _ROUNDS), one) for _, one in sorted(found)[:_FINALISTS]]
+    finalists = [(_pure_shares(*_levels(workload, [one]), 5 * _ROUNDS), one) for _, one in sorted(found)[:_FINALISTS]]
     (shares, errors), chain = min(finalists, key=lambda one: float(one[0][1][0]))
     while (used := tuple(j for j, share in zip(chain, shares[0], strict=True) if share > _OF_USE)) != chain:
-        chain, (shares, errors) = used, _pure_shares(workload, np.array([used]), 5 * _ROUNDS)
+        chain, (shares, errors) = used, _pure_shares(*_levels(workload, [used]), 5 * _ROUNDS)
     return _chain(chain, shares[0], float(errors[0]))
 
 
@@ -115,11 +136,15 @@ def _chain(exponents: tuple[int, ...], shares: Floats, total: float) -> Chain:
     return Chain(tuple(2**j for j in exponents), tuple(shares.tolist()), math.sqrt(total))
 
 
-def _pure_shares(workload: Energies, chains: Counts, rounds: int) -> tuple[Floats, Floats]:
-    """The shares of a pure epsilon for each chain of exponents, and twice the sum of a_l/lambda_l."""
-    a = np.diff(np.array(workload.by_exponent)[chains], prepend=0.0)
-    size: Floats = np.exp2(chains.astype(float))
-    w = np.full(chains.shape, 1 / chains.shape[1])
+def _levels(workload: Energies, exponents: Any) -> tuple[Floats, Floats]:
+    """The energies and the block sizes of levels, for one chain of exponents or several."""
+    return np.array(workload.by_exponent)[np.asarray(exponents)], np.exp2(np.asarray(exponents, float))
+
+
+def _pure_shares(energy: Floats, size: Floats, rounds: int) -> tuple[Floats, Floats]:
+    """The shares of a pure epsilon for each chain, and twice the sum of a_l/lambda_l."""
+    a = np.diff(energy, prepend=0.0)
+    w = np.full(size.shape, 1 / size.shape[1])
     for _ in range(rounds):
         steep = w * size * np.cumsum(a / _eigenvalues(w**2, size) ** 2, axis=1)
         w *= (steep / steep.max(axis=1, keepdims=True)) ** 0.3
@@ -127,10 +152,9 @@ def _pure_shares(workload: Energies, chains: Counts, rounds: int) -> tuple[Float
     return w, 2 * (a / _eigenvalues(w**2, size)).sum(axis=1)
 
 
-def _gaussian_shares(workload: Energies, exponents: tuple[int, ...]) -> tuple[Floats, float]:
+def _gaussian_shares(energy: Floats, size: Floats) -> tuple[Floats, float]:
     """The square roots of the shares of a rho, 0 where a level should be left out, and the sum of a_l/lambda_l."""
-    a, size = np.diff([workload.by_exponent[j] for j in exponents], prepend=0.0), 2.0 ** np.array(exponents)
-    cost = np.diff(1 / size, prepend=0.0)
+    a, cost = np.diff(energy, prepend=0.0), np.diff(1 / size, prepend=0.0)
     value = np.sqrt(np.maximum(a, 1e-300) / cost)
     value /= (cost * value).sum()
     squares = np.maximum(-np.diff(value, append=0.0) / size, 0.0)

@@ -17,7 +17,7 @@ steps as there are levels.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -25,8 +25,13 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
+from noisette.privacy import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.measure import Contribution
+from noisette.releases.chains import level_shares
+from noisette.releases.linear import placed
 
-__all__ = ["Estimate", "Tree", "shares"]
+__all__ = ["Fit", "Tree", "shares"]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -46,6 +51,8 @@ class Tree:
 
     cells: int
     sizes: tuple[int, ...] = (1,)
+    prefixes: bool = False
+    """Whether levels get the shares that are best for prefixes, not for ranges."""
 
     def __post_init__(self) -> None:
         if whole(self.cells, "cells") > MOST_CELLS:
@@ -88,6 +95,31 @@ class Tree:
             found.append(self.children(level, found[-1]).sum(axis=1))
         return found[::-1]
 
+    # As a strategy
+
+    measure = sums
+
+    def sensitivities(self, part: Contribution, neighbours: Neighbours) -> tuple[Sensitivity, ...]:
+        """How far one unit can move the counts of each level."""
+        return tuple(placed(part, size, neighbours) for size in self.sizes)
+
+    def shares(self, *, gaussian: bool) -> tuple[float, ...]:
+        """The shares of least error for all ranges, or all prefixes."""
+        return level_shares(self.cells, self.sizes, gaussian=gaussian, prefixes=self.prefixes)
+
+    def infer(self, y: Sequence[Floats], v: Sequence[float]) -> Floats:
+        """Least squares for one variance a level."""
+        return self.estimate(y, self._spread(tuple(v))).x
+
+    def variances(self, low: Counts, high: Counts, v: Sequence[float]) -> Floats:
+        """The variance of the error of each range, for one variance a level."""
+        return _known_fit(self, tuple(v)).variances(low, high)
+
+    def _spread(self, v: tuple[float, ...]) -> list[Floats]:
+        return [np.full(self.nodes(level), one) for level, one in enumerate(v)]
+
+    # Least squares
+
     def gathered(self, y: Sequence[Floats], v: Sequence[Floats]) -> tuple[list[Floats], list[Floats]]:
         """The best estimate z of each node from itself and what lies below it, and its variance s, from the top.
 
@@ -104,7 +136,7 @@ class Tree:
             s.append(np.where(measured, part * np.where(measured, own, 0.0), below))
         return z[::-1], s[::-1]
 
-    def estimate(self, y: Sequence[Floats], v: Sequence[Floats]) -> "Estimate":
+    def estimate(self, y: Sequence[Floats], v: Sequence[Floats]) -> "Fit":
         """Generalised least squares from noisy counts and their variances, whatever these are.
 
         >>> tree = Tree(4, (4, 1))
@@ -117,7 +149,14 @@ class Tree:
             rows, room = self.children(level, z[level + 1]), self.children(level, s[level + 1])
             more = (u - rows.sum(axis=1))[:, None] * shares(room)
             u = (rows + more).ravel()[: self.nodes(level + 1)]
-        return Estimate(self, u, tuple(s))
+        return Fit(self, u, tuple(s))
+
+
+@lru_cache(maxsize=8)
+def _known_fit(tree: Tree, v: tuple[float, ...]) -> "Fit":
+    """A fit to nothing: its variances are those of every fit with the same variances of the levels."""
+    spread = tree._spread(v)
+    return tree.estimate([np.zeros(len(level)) for level in spread], spread)
 
 
 def shares(room: Floats) -> Floats:
@@ -131,7 +170,7 @@ def shares(room: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Fit:
     """Unbiased estimates of all cells, with the variance of every range of them."""
 
     tree: Tree

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from noisette.answers import Lasting
 from noisette.privacy import Guarantee
 from noisette.query.canonical import canonical_text
 from noisette.query.caveats import Omission, omissions, sentences
@@ -24,10 +25,11 @@ def about(
     parts: list[dict[str, Any]],
     covers: str = "",
     omitted: Sequence[Omission] = (),
+    value: Callable[[Any], Lasting] | None = None,
 ) -> Offer:
     """An offer whose data is one query; `covers` says what ± covers, `omitted` what is left out after the query."""
     caveats = [sentences([*omissions(prepared), *omitted], covers)]
-    return Offer(text, guarantee, units_of([prepared]), why, parts, caveats, procedure)
+    return Offer(text, guarantee, units_of([prepared]), why, parts, caveats, procedure, value=value)
 
 
 def text_of(question: str, prepared: Prepared, **options: object) -> str:
