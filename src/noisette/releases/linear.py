@@ -8,9 +8,9 @@ Vocabulary: `x` exact counts of the cells · `y` noisy numbers, level by level �
 level · `w` the share of the promise that each level gets · `part` what one unit can contribute.
 
 **Privacy.** Level l moves by at most D_l when a unit comes or goes (l1 norm for Laplace, l2 for Gaussian noise),
-maximised over all ways to place the unit's rows. With scale D_l/(w_l epsilon) and shares that add up to one, the losses add up to
-epsilon; with sigma D_l/(w_l mu) and squares of shares that add up to one, all levels together are one Gaussian of mu.
-Infer reads noisy numbers only.   [Li-Hay-Rastogi-Miklau-McGregor 2010; Dong-Roth-Su 2022]
+maximised over all ways to place the unit's rows. With scale D_l/(w_l epsilon) and shares that add up to one, the
+losses add up to epsilon; with sigma D_l/(w_l mu) and squares of shares that add up to one, all levels together are one
+Gaussian of mu. Infer reads noisy numbers only.   [Li-Hay-Rastogi-Miklau-McGregor 2010; Dong-Roth-Su 2022]
 """
 
 from collections.abc import Sequence
