@@ -1,24 +1,26 @@
-"""The adaptive tree: counts of a line's cells, measured as deep as they are large, non-negative and consistent.
+"""The adaptive tree (ADAPT): counts of a line's cells, measured as deep as they are large, non-negative and consistent.
 
-Vocabulary: `x` exact counts · `y` noisy counts of nodes · `v` their variances, infinite where nothing was measured ·
-`w_l` the share of epsilon of level l · `rest` what the levels below it have together.
+Vocabulary: `x` exact counts · `y` noisy counts of nodes · `s` the variance of the best estimate from a node and what
+lies below it · `u` the estimate that is released · `w` the share of the promise that a level gets, `rest` what the
+levels below it have together · `rows` of nodes: the children of one parent.
 
-From the top, each node is measured with its level's share. A node whose noisy count is below patience/(rest epsilon) is
-measured once more with all that its path has left, and nothing below it is measured; the others' children follow. Then:
-up, inverse-variance means as in `tree`; down, the children of each node are shrunk towards an even spread of its total
-(the positive part of James and Stein's estimate) and projected on the non-negative numbers that add up to that total.
-Below a node that stopped, its total is spread evenly.
+From the top, each node is measured with its level's share. A node whose noisy count is small, below `patience` times
+the noise it would have with all that its path has left, *stops*: it is measured once more with all of that, and nothing
+below it is measured. The others' children follow. Then: up, inverse-variance means as in `tree`; down, the children of
+each node are shrunk towards an even spread of its total (the positive part of James and Stein's estimate) and projected
+on the non-negative numbers that add up to that total. Below a node that stopped, its total is spread evenly.
 
-**epsilon-DP for a row that is added or removed.** A row counts in one node of each level. Which nodes are measured, and
-with which share, is decided by released numbers alone, so given the same numbers it is the same for both tables. On the
-row's path the shares up to the node where it stops, together with the rest that is spent there, add up to one: the
-privacy losses of geometric noise add up to at most epsilon, whatever the numbers. Everything after measuring reads
-released numbers only.   (docs/proofs/adaptive-tree.md)
+**Privacy.** Which nodes are measured, and with which share, is decided by released numbers alone. On the path of a row,
+the shares up to the node where it stops and the rest that is spent there add up to one (their squares, for Gaussian
+noise). So a unit of k rows pays no more than k rows in one cell measured once with all of the promise; what follows the
+measuring reads released numbers only.   (docs/proofs/adaptive-tree.md)
 
 Error: on real histograms about a fifth of what noise on every cell gives for ranges (`make bench-error`), and at most
 about twice the best of the plain strategies where counts are large everywhere.
 """
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -27,137 +29,216 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Geometric
-from noisette.privacy import Neighbours, Pure
-from noisette.releases.chains import best_chain, typical
-from noisette.releases.tree import Tree, shares
+from noisette.exact.rational import sqrt_down
+from noisette.mechanisms import Gaussian, Geometric
+from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
+from noisette.privacy.sensitivity import Sensitivity
+from noisette.releases.chains import best_chain, level_shares, typical, typical_ranges
+from noisette.releases.consistent import Level, cells_of, consistent
+from noisette.releases.linear import Noise
+from noisette.releases.tree import Tree
 
-__all__ = ["AdaptiveTree", "Measured"]
+__all__ = ["AdaptiveTree", "one_node"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
+Ask: TypeAlias = Callable[[int, Counts, Fraction], Floats]
+"""Noisy counts of some nodes of a level, measured with a share of the promise."""
 
-_PATIENCE = Fraction(15)
+_PATIENCE = Fraction(20)
+_INNER = 3  # levels above the single cells under pure epsilon, where each one costs
 _GRID = 1 << 20  # shares are multiples of its inverse
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Noisy counts with their variances, level by level from the top; which nodes stopped."""
-
-    y: tuple[Floats, ...]
-    v: tuple[Floats, ...]
-    stopped: tuple[NDArray[np.bool_], ...]
-
-
-@dataclass(frozen=True)
 class AdaptiveTree:
-    """Counts of cells for a row's `epsilon`, measured down a `tree` with these shares.
+    """Counts of cells, measured down a `tree` with `shares` of a promise.
+
+    `noise` is what one count would get for all of the promise; `moved` is what one unit can do to a single node.
 
     >>> made = AdaptiveTree.calibrated(1, cells=64)
-    >>> made.guarantee(1), made.tree.sizes
+    >>> made.guarantee(), made.tree.sizes
     (Pure('1', neighbours=ADD_REMOVE), (16, 1))
     >>> found = made(np.repeat([0, 50], 32))
     >>> found.shape, bool((found >= 0).all())
     ((64,), True)
     """
 
-    epsilon: Fraction
+    noise: Noise
+    moved: Sensitivity
     tree: Tree
     shares: tuple[Fraction, ...]
     patience: Fraction = _PATIENCE
 
     def __post_init__(self) -> None:
-        if len(self.shares) != self.tree.levels or sum(self.shares) != 1 or min(self.shares) <= 0:
-            raise InputError("shares must be above 0 and add up to 1, one for each level of the tree.")
+        spent = sum((self._cost(share) for share in self.shares), Fraction(0))
+        if len(self.shares) != self.tree.levels or spent > 1 or min(self.shares) <= 0:
+            raise InputError("There must be one share above 0 for each level of the tree; together they are at most 1.")
 
     @classmethod
-    def calibrated(cls, epsilon: Number, *, cells: int, rows: int = 1) -> "AdaptiveTree":
-        """The tree for that many cells whose release costs epsilon for a unit of at most `rows` rows."""
-        chain = best_chain(typical(cells))
-        parts = [Fraction(round(share * _GRID), _GRID) for share in chain.shares]
-        parts[-1] += 1 - sum(parts)
-        return cls(positive(epsilon, "epsilon") / rows, Tree(cells, chain.sizes), tuple(parts))
+    def calibrated(
+        cls,
+        spend: Spend,
+        *,
+        cells: int,
+        rows: int = 1,
+        neighbours: Neighbours = Neighbours.ADD_REMOVE,
+        gaussian: bool | None = None,
+    ) -> "AdaptiveTree":
+        """The tree for that many cells that keeps a promise for a unit of at most `rows` rows.
 
-    def guarantee(self, rows: int = 1) -> Pure:
-        """Return Pure(rows * epsilon) for a unit of that many rows that come or go."""
-        return Pure(rows * self.epsilon, neighbours=Neighbours.ADD_REMOVE)
+        Noise is Laplace or, where the promise has a delta, whichever errs less on ranges.
+        """
+        promise = as_promise(spend)
+        if gaussian is None:
+            kinds = (False,) if promise.is_pure else (False, True)
+            made = [
+                cls.calibrated(promise, cells=cells, rows=rows, neighbours=neighbours, gaussian=one) for one in kinds
+            ]
+            return min(made, key=lambda one: one.error)
+        moved = one_node(rows, neighbours)
+        sizes = _fours(cells) if gaussian else best_chain(typical(cells, prefixes=True), inner=_INNER).sizes
+        shares = _fitted(level_shares(cells, sizes, gaussian=gaussian, prefixes=True), squared=gaussian)
+        kind: type[Gaussian] | type[Geometric] = Gaussian if gaussian else Geometric
+        plain = cls(kind.calibrated(promise, moved), moved, Tree(cells, sizes), shares)
+        return plain._wider(promise.restated(neighbours)) if gaussian else plain
+
+    @property
+    def error(self) -> float:
+        """The root mean squared error of ranges if nothing stops and nothing is shrunk."""
+        variances = [self.at(share).variance() for share in self.shares]
+        return math.sqrt(float(self.tree.variances(*typical_ranges(self.tree.cells), variances).mean()))
+
+    def _wider(self, promise: Guarantee) -> "AdaptiveTree":
+        """The same with noise so much wider that all levels together keep a promise, whatever is rounded on the way."""
+        for bits in (40, 30, 24, 20, 16):
+            wide = Gaussian(self.noise.sigma * (1 + Fraction(1, 2**bits)))  # type: ignore[union-attr]
+            made = AdaptiveTree(wide, self.moved, self.tree, self.shares, self.patience)
+            if made.guarantee() <= promise:
+                return made
+        raise InputError("This promise is too small for a tree of counts: spend more.")
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return isinstance(self.noise, Gaussian)
+
+    def _cost(self, share: Fraction) -> Fraction:
+        """What a share takes from the promise: itself, or its square."""
+        return share * share if self.smooth else share
+
+    def _rest(self, level: int) -> Fraction:
+        """The share that all levels below have together."""
+        left = sum((self._cost(share) for share in self.shares[level + 1 :]), Fraction(0))
+        return sqrt_down(left) if self.smooth else left
+
+    def at(self, share: Fraction) -> Noise:
+        """The noise of a count that is measured with a share of the promise."""
+        if isinstance(self.noise, Gaussian):
+            return Gaussian(self.noise.sigma / share)
+        return Geometric(self.noise.scale / share)
+
+    def last(self, level: int) -> Noise:
+        """The noise of the second measurement of a node that stops."""
+        return self.at(self._rest(level))
+
+    def guarantee(self) -> Guarantee:
+        """What holds for one unit: at worst all levels are measured on the path of all its rows."""
+        if not isinstance(self.noise, Gaussian):
+            return self.noise.guarantee(self.moved)
+        first, *others = (self.at(share).guarantee(self.moved) for share in self.shares)
+        return sum(others, start=first)
+
+    # Measuring
 
     def __call__(self, x: Any, rng: Random = SYSTEM) -> Floats:
         """Release the counts of all cells."""
-        return self.infer(self.measure(np.asarray(x, np.int64), rng))
+        return self.infer(self.read(self.measure(x, rng)))
 
-    def measure(self, x: Counts, rng: Random = SYSTEM) -> Measured:
-        """Draw the noise: all that reads the data."""
-        sums, rest = self.tree.sums(x), Fraction(1)
-        active, found = np.arange(self.tree.nodes(0)), Measured((), (), ())
+    def measure(self, x: Any, rng: Random = SYSTEM) -> Floats:
+        """Draw the noise, which is all that reads the data: the released numbers in the order they are drawn."""
+        sums, drawn = self.tree.sums(np.asarray(x, np.int64)), [np.zeros(0)]
+
+        def ask(level: int, nodes: Counts, share: Fraction) -> Floats:
+            counts = sums[level] if len(nodes) == len(sums[level]) else sums[level][nodes]
+            drawn.append(np.asarray(self.at(share)(counts, rng) if len(counts) else counts, float))
+            return drawn[-1]
+
+        self._walk(ask)
+        return np.concatenate(drawn)
+
+    def read(self, released: Floats) -> tuple[Level, ...]:
+        """What was measured of which node, from the released numbers alone: decisions repeat themselves."""
+        place = 0
+
+        def ask(level: int, nodes: Counts, share: Fraction) -> Floats:
+            nonlocal place
+            place += len(nodes)
+            return released[place - len(nodes) : place]
+
+        return self._walk(ask)
+
+    def _walk(self, ask: Ask) -> tuple[Level, ...]:
+        nodes, levels = np.arange(self.tree.nodes(0)), []
         for level, share in enumerate(self.shares):
-            rest -= share
-            y, v = np.zeros(len(sums[level])), np.full(len(sums[level]), np.inf)
-            stopped = np.zeros(len(y), bool)
-            y[active], v[active] = self._noisy(sums[level][active], share, rng)
-            if rest:
-                small = active[
-                    (y[active] < float(self.patience / (rest * self.epsilon))) | (self._alone(level, active))
-                ]
-                again, spread = self._noisy(sums[level][small], rest, rng)
-                part = spread / (spread + v[small])
-                y[small], v[small] = part * y[small] + (1 - part) * again, part * v[small]
-                stopped[small] = True
-                active = self._children(level, active[~stopped[active]])
-            found = Measured((*found.y, y), (*found.v, v), (*found.stopped, stopped))
-        return found
+            found = self._level(level, nodes, share, ask)
+            levels.append(found)
+            if level < self.tree.levels - 1:
+                nodes = self._children(level, nodes[~found.stopped])
+        return tuple(levels)
 
-    def _noisy(self, counts: Counts, share: Fraction, rng: Random) -> tuple[Floats, float]:
-        mechanism = Geometric(1 / (share * self.epsilon))
-        return np.asarray(mechanism(counts, rng) if len(counts) else counts, float), mechanism.variance()
+    def _level(self, level: int, nodes: Counts, share: Fraction, ask: Ask) -> Level:
+        y, rest = ask(level, nodes, share), self._rest(level)
+        spread = self.at(share).variance()
+        v = np.full(len(nodes), spread)
+        if not rest:
+            return Level(nodes, np.zeros(len(nodes), bool), y, np.zeros(0), y, v)
+        final = self.at(rest)
+        stopped = (y < self._threshold(final)) | (nodes * self.tree.sizes[level] == self.tree.cells - 1)
+        again, z = ask(level, nodes[stopped], rest), y.copy()
+        part = final.variance() / (final.variance() + spread)
+        z[stopped], v[stopped] = part * y[stopped] + (1 - part) * again, part * spread
+        return Level(nodes, stopped, y, again, z, v)
 
-    def _alone(self, level: int, nodes: Counts) -> NDArray[np.bool_]:
-        """Whether a node is one cell: the last one may be shorter than the others."""
-        found: NDArray[np.bool_] = nodes * self.tree.sizes[level] == self.tree.cells - 1
-        return found
+    def _threshold(self, final: Noise) -> float:
+        """Nodes with a smaller noisy count stop: so much is hidden by the noise of what would be measured below."""
+        return float(self.patience) * math.sqrt(final.variance() / 2)
 
     def _children(self, level: int, nodes: Counts) -> Counts:
         fan = self.tree.fan_out(level)
         below = (nodes[:, None] * fan + np.arange(fan)).ravel()
-        return below[below < self.tree.nodes(level + 1)]
+        return below[: np.searchsorted(below, self.tree.nodes(level + 1))]
 
-    def infer(self, measured: Measured) -> Floats:
+    # Inferring
+
+    def infer(self, levels: Sequence[Level]) -> Floats:
         """Non-negative, consistent counts of all cells from what was measured."""
-        z, s = self.tree.gathered(measured.y, measured.v)
-        u = projected(z[0][None, :], np.maximum(z[0].sum(keepdims=True), 0.0))[0]
-        for level in range(self.tree.levels - 1):
-            width = self.tree.children(level, self.tree.widths(level + 1).astype(float))
-            below = u[:, None] * width / self.tree.widths(level)[:, None]
-            rows, room = self.tree.children(level, z[level + 1]), self.tree.children(level, s[level + 1])
-            asked = np.flatnonzero(np.isfinite(room).all(axis=1))
-            below[asked] = _shrunk(u[asked], rows[asked], room[asked], below[asked], width[asked] > 0)
-            u = below.ravel()[: self.tree.nodes(level + 1)]
-        found: Floats = u
-        return found
+        return cells_of(self.tree, levels, consistent(self.tree, levels))
 
 
-def _shrunk(u: Floats, z: Floats, s: Floats, even: Floats, real: NDArray[np.bool_]) -> Floats:
-    """Children of a total u: least squares, shrunk towards an even spread as far as noise explains it, projected."""
-    apart = z + (u - z.sum(axis=1))[:, None] * shares(s) - even
-    square, many = (apart**2).sum(axis=1), real.sum(axis=1)
-    noise = np.maximum(many - 3, 0) * s.sum(axis=1) / many
-    kept = np.clip(1 - np.divide(noise, square, out=np.zeros_like(square), where=square > 0), 0.0, 1.0)
-    return projected(np.where(real, even + kept[:, None] * apart, -np.inf), u)
+def _fours(cells: int) -> tuple[int, ...]:
+    """Block sizes that fall by 4: under Gaussian noise more levels pay.
 
-
-def projected(rows: Floats, totals: Floats) -> Floats:
-    """The non-negative numbers nearest to each row that add up to its total.   [Held-Wolfe-Crowder 1974]
-
-    >>> projected(np.array([[3.0, 1.0, -2.0]]), np.array([2.0])).tolist()
-    [[2.0, 0.0, 0.0]]
+    >>> _fours(64), _fours(3)
+    ((16, 4, 1), (1,))
     """
-    falling = -np.sort(-rows, axis=1)
-    beyond = np.cumsum(falling, axis=1) - totals[:, None]
-    place = np.arange(1, rows.shape[1] + 1)
-    count = np.maximum((falling > beyond / place).sum(axis=1), 1)
-    cut = beyond[np.arange(len(rows)), count - 1] / count
-    found: Floats = np.maximum(rows - cut[:, None], 0.0)
-    return found
+    return tuple(4**i for i in range(max(0, (cells - 1).bit_length() // 2 - 1), -1, -1))
+
+
+def one_node(rows: int, neighbours: Neighbours) -> Sensitivity:
+    """How far one unit of at most `rows` rows moves the nodes of a level: at worst all its rows are in one node.
+
+    Under replace another unit's rows come in another node: (a - b)^2 <= a^2 + b^2 for counts.
+    """
+    if neighbours is Neighbours.ADD_REMOVE:
+        return Sensitivity(rows, rows**2, rows, 1, neighbours=neighbours)
+    return Sensitivity(2 * rows, 2 * rows**2, rows, 2, neighbours=neighbours)
+
+
+def _fitted(shares: Sequence[float], *, squared: bool) -> tuple[Fraction, ...]:
+    """Shares as fractions that add up to exactly one, or whose squares add up to at most one."""
+    parts = [Fraction(round(share * _GRID), _GRID) for share in shares]
+    if not squared:
+        return (*parts[:-1], 1 - sum(parts[:-1], Fraction(0)))
+    return tuple(part * sqrt_down(1 / sum((p * p for p in parts), Fraction(0))) for part in parts)

@@ -107,8 +107,10 @@ def level_shares(cells: int, sizes: tuple[int, ...], *, gaussian: bool, prefixes
 
 
 @lru_cache(maxsize=256)
-def best_chain(workload: Energies, *, gaussian: bool = False) -> Chain:
-    """The chain of least error for a workload: of all chains of powers of two with at most five levels, if it is pure.
+def best_chain(workload: Energies, *, gaussian: bool = False, inner: int = _INNER) -> Chain:
+    """The chain of least error for a workload, of all chains of powers of two.
+
+    Under pure epsilon it has at most `inner` levels above the single cells.
 
     >>> chain = best_chain(typical(4096, prefixes=True))
     >>> chain.sizes, [round(share, 3) for share in chain.shares], round(chain.error / 64.0078, 4)
@@ -121,8 +123,8 @@ def best_chain(workload: Energies, *, gaussian: bool = False) -> Chain:
             exponents = tuple(j for j, share in zip(exponents, made[0], strict=True) if share)
         return _chain(exponents, *made)
     found = []
-    for inner in range(min(_INNER, top) + 1):
-        chains = np.array([(*some, 0) for some in combinations(range(top, 0, -1), inner)])
+    for many in range(min(inner, top) + 1):
+        chains = np.array([(*some, 0) for some in combinations(range(top, 0, -1), many)])
         shares, errors = _pure_shares(*_levels(workload, chains), _ROUNDS)
         found += sorted(zip(errors.tolist(), map(tuple, chains.tolist()), strict=True))[:_FINALISTS]
     finalists = [(_pure_shares(*_levels(workload, [one]), 5 * _ROUNDS), one) for _, one in sorted(found)[:_FINALISTS]]

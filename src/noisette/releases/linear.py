@@ -13,11 +13,13 @@ losses add up to epsilon; with sigma D_l/(w_l mu) and squares of shares that add
 Gaussian of mu. Infer reads noisy numbers only.   [Li-Hay-Rastogi-Miklau-McGregor 2010; Dong-Roth-Su 2022]
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import add
+from statistics import NormalDist
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -32,7 +34,7 @@ from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 
-__all__ = ["ONE_ROW", "Estimate", "Linear", "Noise", "Strategy", "placed"]
+__all__ = ["ONE_ROW", "Estimate", "Linear", "Noise", "Strategy", "placed", "sum_of", "widest"]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -40,6 +42,7 @@ Noise: TypeAlias = Geometric | Gaussian
 
 ONE_ROW = Contribution(1, 1, 1)
 _GRID = 1 << 20  # shares are multiples of its inverse
+_UNIFORM = 0.02  # the part of what may fail that goes to Hoeffding's bound
 
 
 class Strategy(Protocol):
@@ -150,11 +153,72 @@ class Linear:
 
     def infer(self, y: Sequence[Floats]) -> "Estimate":
         """The estimate of all cells from noisy numbers."""
-        return Estimate(self.strategy, self.strategy.infer(y, self.variance), self.variance)
+        return Estimate(self.strategy, self.strategy.infer(y, self.variance), self.noise)
 
     def error(self, low: Any, high: Any) -> float:
         """The root mean squared error of ranges low .. high, both included, before anything is measured."""
         return float(np.sqrt(np.mean(self.strategy.variances(_ends(low), _ends(high), self.variance))))
+
+
+def widest(noise: Noise, level: float) -> float:
+    """How many standard deviations hold every weighted sum of such noises with at least that probability.
+
+    >>> round(widest(Geometric(100), 0.95), 3), round(widest(Gaussian(100), 0.95), 3)
+    (2.161, 1.96)
+    """
+    return NormalDist().inv_cdf((1 + level) / 2) if isinstance(noise, Gaussian) else _widest_laplace(1 - level)
+
+
+@lru_cache(maxsize=1024)
+def _widest_laplace(fails: float) -> float:
+    """The least t for which P(|sum| > t deviations) <= fails is proved, for all sums of Laplace and normal variables.
+
+    A Laplace variable is a normal one whose variance is exponential. So the sum, with deviation 1, is normal with a
+    variance V of mean 1 that is at most an exponential one in the convex order, and P(|sum| > t) = E h(V) with
+    h(V) = 2 Q(t / sqrt(V)). Up to V = t^2/3 h is convex, then concave, below its tangent there; so h is at most a
+    convex function f, and E h(V) <= E f(Exp).   (docs/proofs/linear-releases.md)
+    """
+    node, weight = np.polynomial.legendre.leggauss(80)
+
+    def bound(t: float) -> float:
+        turn = t * t / 3
+        v = (node + 1) / 2 * turn
+        below = sum(
+            w * math.erfc(t / math.sqrt(2 * x)) * math.exp(-x) for w, x in zip(weight * turn / 2, v, strict=True)
+        )
+        at, slope = math.erfc(math.sqrt(1.5)), t * turn**-1.5 * math.exp(-1.5) / math.sqrt(2 * math.pi)
+        return float(below + math.exp(-turn) * (at + slope))
+
+    low, high = 0.1, 2 - math.log(fails)
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if bound(middle) <= fails else (middle, high)
+    return high * (1 + 1e-9)
+
+
+def peak(noise: Noise) -> float:
+    """The scale of a Laplace variable that is less peaked than a whole one plus a uniform one; sigma/sqrt(2) of normal.
+
+    >>> round(peak(Geometric(3)), 3), round(peak(Geometric("1/2")), 3)
+    (3.028, 0.657)
+    """
+    if isinstance(noise, Gaussian):
+        return math.sqrt(noise.variance() / 2)
+    return 1 / (2 * math.tanh(1 / (2 * float(noise.scale))))
+
+
+def sum_of(noises: Sequence[Noise], counts: Floats, fails: float) -> Floats:
+    """A t for which the sum of that many draws of each noise, for each row of `counts`, exceeds it at most so often.
+
+    A two-sided geometric variable plus a uniform one is more peaked than a Laplace variable of scale `peak`, and so are
+    sums of them (Birnbaum 1948); Hoeffding's bound takes the uniform ones off again.
+    """
+    if isinstance(noises[0], Gaussian):
+        spread = np.sqrt(counts @ np.array([noise.variance() for noise in noises]))
+        return np.asarray(widest(noises[0], 1 - fails) * (1 + 1e-9) * spread)
+    scales = np.array([peak(noise) for noise in noises])
+    found: Floats = _widest_laplace(fails * (1 - _UNIFORM)) * np.sqrt(counts @ (2 * scales**2))
+    return np.asarray(found + np.sqrt(-math.log(_UNIFORM) / 2 * counts.sum(axis=1)))
 
 
 def _rational(shares: Sequence[Any], *, squared: bool) -> tuple[Fraction, ...]:
@@ -201,7 +265,12 @@ class Estimate:
 
     strategy: Strategy
     x: Floats
-    v: tuple[float, ...]
+    noise: tuple[Noise, ...]
+
+    @cached_property
+    def v(self) -> tuple[float, ...]:
+        """The variance of the noise of each level."""
+        return tuple(noise.variance() for noise in self.noise)
 
     @cached_property
     def _prefix(self) -> Floats:
@@ -215,3 +284,15 @@ class Estimate:
     def variances(self, low: Any, high: Any) -> Floats:
         """The variance of the error of each range low .. high, both included."""
         return self.strategy.variances(_ends(low), _ends(high), self.v)
+
+    def bars(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
+        """The ends of error bars of ranges; no count is below 0."""
+        value, half = self.ranges(low, high), self.half_widths(low, high, level)
+        return np.maximum(value - half, 0.0), np.maximum(value + half, 0.0)
+
+    guaranteed = bars
+
+    def half_widths(self, low: Any, high: Any, level: float) -> Floats:
+        """Half the widths of the error bars of ranges."""
+        variance = self.strategy.variances(_ends(low), _ends(high), tuple(2 * peak(one) ** 2 for one in self.noise))
+        return np.asarray(widest(self.noise[0], level) * np.sqrt(variance))

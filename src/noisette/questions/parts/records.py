@@ -28,6 +28,7 @@ from noisette.query.caveats import Omission
 from noisette.query.design import recorded
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
+from noisette.query.plan import Query
 from noisette.query.prepare import Prepared, read_of
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
@@ -36,7 +37,7 @@ from noisette.questions.parts.offers import about
 from noisette.questions.parts.rows import Rows, rows_of
 from noisette.questions.parts.ruler import Ruler, Steps
 
-__all__ = ["about_records", "changed", "grouped", "prepared_records", "read_records"]
+__all__ = ["about_records", "changed", "grouped", "keyed", "prepared_records", "read_records"]
 
 _ROWS = Measure("rows")
 
@@ -49,7 +50,11 @@ def grouped(of: Rows, columns: Sequence[str], schema: Schema) -> Prepared:
     named = {f"c{i}": column for i, column in enumerate(columns)}
     if not all(isinstance(column, str) for column in columns):
         raise InputError('A column is named by a text, such as "age" or "FLOOR(age / 10)".')
-    query = canonical(rows_of(of, columns[0], schema).group_by(**named).count().query)
+    return keyed(canonical(rows_of(of, columns[0], schema).group_by(**named).count().query), schema)
+
+
+def keyed(query: Query, schema: Schema) -> Prepared:
+    """How many rows have each of the keys that are there, where limits on groups play no part."""
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
