@@ -101,7 +101,8 @@ class Tree:
 
     def sensitivities(self, part: Contribution, neighbours: Neighbours) -> tuple[Sensitivity, ...]:
         """How far one unit can move the counts of each level."""
-        return tuple(placed(part, size, neighbours) for size in self.sizes)
+        levels = enumerate(self.sizes)
+        return tuple(placed(part, size, neighbours, alone=self.nodes(level) == 1) for level, size in levels)
 
     def shares(self, *, gaussian: bool) -> tuple[float, ...]:
         """The shares of least error for all ranges, or all prefixes."""
