@@ -90,9 +90,9 @@ def assert_least_squares(strategy, seed=1):
     """`infer` and `variances` are those of dense least squares; a twin with a wrong variance is found out."""
     y, v = noisy(strategy, seed)
     x, covariance = least_squares(strategy, y, v)
-    assert np.allclose(strategy.infer(y, v), x, atol=1e-7 * (1 + np.abs(x).max()))
+    assert np.allclose(strategy.infer(y, v), x, rtol=0, atol=1e-8 * np.abs(x).max())
     low, high, queries = all_ranges(strategy.cells)
     truth = np.einsum("ij,jk,ik->i", queries, covariance, queries)
-    assert np.allclose(strategy.variances(low, high, v), truth, rtol=1e-7)
+    assert np.allclose(strategy.variances(low, high, v), truth, rtol=1e-7, atol=0)
     twin = strategy.variances(low, high, (1.2 * v[0], *v[1:]))
-    assert not np.allclose(twin, truth, rtol=1e-7)
+    assert not np.allclose(twin, truth, rtol=1e-7, atol=0)
