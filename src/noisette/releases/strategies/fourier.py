@@ -1,7 +1,7 @@
 """The first k Fourier coefficients of a line: for counts that are smooth, such as those of a period of time.
 
-Vocabulary: `n` cells · `k` coefficients kept · `B` the real orthonormal basis 1, cos, sin, cos 2, sin 2, … over n cells ·
-`tail` the length |B x| of the coefficients that are left out.
+Vocabulary: `n` cells · `k` coefficients kept · `B` the real orthonormal basis 1, cos, sin, cos 2, sin 2, … over n
+cells · `tail` the length |B x| of the coefficients that are left out.
 
 Noise is added to k numbers, and the rest of the counts is taken to be 0: the error is the tail and the noise in k
 numbers.   [Rastogi-Nath 2010, who leave the norm of the transform open: an unnormalised one moves sqrt n times as far].
@@ -65,7 +65,8 @@ def _basis(cells: int, k: int) -> Counts:
     waves = np.where((np.arange(k) % 2 == 1)[:, None], np.cos(2 * np.pi * turns), np.sin(2 * np.pi * turns))
     length = np.where((order == 0) | (2 * order == cells), 1.0, math.sqrt(2))
     waves[0] = 1.0
-    return np.rint(_UNIT * length[:, None] * waves).astype(np.int64)
+    found: Counts = np.rint(_UNIT * length[:, None] * waves).astype(np.int64)
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A strategy that is any public matrix of whole numbers: measured exactly, inferred by least squares.
 
-Vocabulary: `A` the matrix, a row for each measured number, a column for each cell · `G` = A'A · `H` the inverse of A (of
-least squares and least norm) · `fill` the most that a unit's rows can add up to where a row in cell j adds a_j.
+Vocabulary: `A` the matrix, a row for each measured number, a column for each cell · `G` = A'A · `H` the inverse of A
+(of least squares and least norm) · `fill` the most that a unit's rows can add up to where a row in cell j adds a_j.
 
 Real transforms become exact in this form: round their coefficients to whole multiples of a small unit, in public, and
 take all norms of the rounded matrix.
@@ -62,7 +62,7 @@ class Matrix:
     @property
     def cells(self) -> int:
         """How many columns there are."""
-        return self.rows.shape[1]
+        return len(self.rows[0])
 
     def measure(self, x: Counts) -> list[Integers]:
         """A x, exactly."""
@@ -104,10 +104,10 @@ class Matrix:
     @cached_property
     def gram(self) -> Counts:
         """A'A, exactly: floats hold whole numbers below 2^53, and no sum on the way exceeds the longest column."""
-        if int((self.rows**2).sum(axis=0).max()) < 2**52:
-            a = self.rows.astype(float)
-            return (a.T @ a).astype(np.int64)
-        return self.rows.T @ self.rows
+        narrow = int((self.rows**2).sum(axis=0).max()) < 2**52
+        a: NDArray[Any] = self.rows.astype(float) if narrow else self.rows
+        found: Counts = (a.T @ a).astype(np.int64)
+        return found
 
     @cached_property
     def _furthest(self) -> int:
