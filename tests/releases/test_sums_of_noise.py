@@ -12,6 +12,7 @@ from noisette.releases.linear import Linear, peak, sum_of, widest
 from noisette.releases.tree import Tree
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_and_as_wide_as_they_say():
     made, x = Linear.calibrated(1, Tree(50, (16, 4, 1))), np.arange(50) * 3
     low, high = np.array([0, 5, 17, 30]), np.array([49, 5, 30, 44])
