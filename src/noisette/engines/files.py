@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from noisette.errors import InputError
 
-__all__ = ["Opened", "family_of", "files_of", "is_database", "is_frame"]
+__all__ = ["Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame"]
 
 Opened: TypeAlias = Any
 """A path, a glob or a list of paths (.parquet, .csv, .duckdb), a pair (path of a DuckDB file, table), or a frame."""
@@ -46,6 +46,11 @@ def _expanded(path: str) -> list[str]:
 def is_database(path: Any) -> bool:
     """Whether a file holds tables of its own."""
     return _suffix(path) in _DATABASE
+
+
+def is_csv(source: Opened) -> bool:
+    """Whether a table is one CSV file, a pattern of names or a list of them."""
+    return _suffix(source[0] if isinstance(source, list | tuple) and source else source) in _CSV
 
 
 def _suffix(path: Any) -> str:
