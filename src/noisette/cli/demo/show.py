@@ -8,7 +8,7 @@ from noisette.answers.rendering import shown
 from noisette.cli.demo.attack import AGAIN, Counts
 from noisette.cli.demo.tour import Answer, Tour
 from noisette.curator.demo import OLDEST
-from noisette.report.tables import true_texts
+from noisette.report.page import true_texts
 
 __all__ = ["show"]
 
