@@ -1,18 +1,38 @@
-"""The contract of a mechanism, as one table of named checks; each says for which kinds it applies.
+"""The contract of a mechanism, as one table of named checks, and the examples that it is held to.
 
-Whoever adds a check adds a broken twin that it convicts (`audit/twins.py`).
+Each check says for which kinds it applies. Whoever adds a check adds a broken twin that it convicts (`audit/twins.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from noisette.audit.checks import accuracy, attacks, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
 from noisette.audit.subject import ENUMERATED, Subject
+from noisette.mechanisms.catalogue import instances, mechanisms
 from noisette.mechanisms.contract import Output
 
-__all__ = ["CHECKS", "Check", "checks_of", "examined"]
+__all__ = ["CHECKS", "Check", "checks_of", "discovered", "examined", "names"]
+
+
+def discovered() -> Iterator[tuple[str, Any]]:
+    """Yield (class name, example) for every example of every mechanism."""
+    for example in instances():
+        yield type(example).__name__, example
+
+
+def names() -> list[str]:
+    """Return the names of all mechanisms.
+
+    >>> "Geometric" in names()
+    True
+    """
+    return sorted(mechanisms())
+
+
+# Checks
+
 
 _OUTCOME = frozenset({Output.OUTCOME})
 

@@ -4,15 +4,15 @@ An honest mechanism fails one of these with probability at most 1e-9.
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from noisette.audit import subject
+from noisette.audit.checks.sampling import ALPHA
 from noisette.audit.finding import Effort, Finding, found, not_applicable
-from noisette.audit.floating import floating_point_epsilon
-from noisette.audit.goodness import ALPHA
-from noisette.audit.sampled import epsilon_lower_bound
+from noisette.audit.sampled import epsilon_lower_bound, floating_point_epsilon
 from noisette.audit.subject import Subject
 from noisette.privacy import Pure
 
@@ -59,7 +59,7 @@ def floating_point(m: Subject, effort: Effort) -> Finding:
     if subject.is_whole(m):
         return not_applicable("floating point", "It releases whole numbers.")
     apart = _about(math.sqrt(m.variance()) / 8)
-    m = subject.on_default_grid(m)
+    m = replace(m, grid=None)
     epsilon, delta = stated(m, apart)
     x = subject.origin(m)
     x_prime = [float(apart), *x[1:]] if subject.is_vector(m) else float(apart)
