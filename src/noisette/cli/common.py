@@ -1,5 +1,6 @@
 """What the commands share: options, amounts as texts, JSON, and a sign of life."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ __all__ = [
     "Folder",
     "Json",
     "Level",
+    "Spend",
     "amount",
     "as_json",
     "curator_of",
@@ -27,6 +29,7 @@ __all__ = [
     "ledger_of",
     "patience",
     "project_of",
+    "text_of",
 ]
 
 Folder: TypeAlias = Annotated[
@@ -37,6 +40,7 @@ Analyst: TypeAlias = Annotated[
     str | None, typer.Option("--analyst", help="Who asks, where the budget is shared out.", metavar="NAME")
 ]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, with exact numbers as texts.")]
+Spend: TypeAlias = Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")]
 Level: TypeAlias = Annotated[float, typer.Option(help="How likely a true number lies within its error bar.")]
 
 
@@ -80,6 +84,16 @@ def ledger_of(folder: Path | None) -> "Iterator[Book]":
         yield book
     finally:
         book.close()
+
+
+def text_of(file: Path) -> str:
+    """What a file says; - is the input."""
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+    except OSError:
+        raise InputError(f"The file {file.name} cannot be read: check its path and its permissions.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"The file {file.name} is not a text: save it as UTF-8.") from None
 
 
 def as_json(found: Mapping[str, Any]) -> str:
