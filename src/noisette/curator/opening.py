@@ -11,9 +11,9 @@ import pyarrow
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.purchases import Purchase
+from noisette.engines import open_source
 from noisette.engines.contract import Source
 from noisette.engines.files import is_csv, is_database
-from noisette.engines.opening import open_source
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.ledger import Book, Ledger, elsewhere, open_ledger

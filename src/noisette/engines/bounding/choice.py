@@ -5,8 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from noisette.engines.bounding.keys import Layout, cut, settled, too_many
-from noisette.engines.bounding.tags import Tags
+from noisette.engines.bounding.keys import Layout, Tags, cut, settled, too_many
 from noisette.engines.bounding.words import (
     MIX,
     SPARSE,

@@ -9,8 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from noisette.engines.bounding.keys import settled
-from noisette.engines.bounding.tags import Tags
+from noisette.engines.bounding.keys import Tags, settled
 from noisette.engines.bounding.words import SPARSE, Codes, Mask, Words, pieces
 
 __all__ = ["MOST_GROUPS", "first_groups"]
