@@ -14,8 +14,7 @@ from sqlglot import exp
 from noisette.errors import InputError
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.operations import kind_of
-from noisette.query.sql.constants import alike, date, number, timestamp
-from noisette.query.sql.names import Scope, find
+from noisette.query.sql.names import Scope, alike, date, find, number, timestamp
 from noisette.query.sql.refusals import refusal
 
 __all__ = ["expression"]

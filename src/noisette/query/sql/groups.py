@@ -7,11 +7,10 @@ from sqlglot import exp
 from noisette.errors import InputError
 from noisette.query.canonical import normal
 from noisette.query.expression import Expression
-from noisette.query.sql.constants import number
+from noisette.query.plan import expression_text
 from noisette.query.sql.expression import expression
-from noisette.query.sql.names import Scope, find, matches
+from noisette.query.sql.names import Scope, find, matches, number
 from noisette.query.sql.result import has_aggregate, is_aggregate
-from noisette.query.tree import expression_text
 
 __all__ = ["Item", "distinct", "items_of", "keys_of", "names_of"]
 

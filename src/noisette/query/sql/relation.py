@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from noisette.errors import InputError
 from noisette.query.expression import Expression, Name
-from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where
+from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where, aggregate_text
 from noisette.query.schema import Schema
 from noisette.query.sql.expression import expression
 from noisette.query.sql.groups import Item, items_of, keys_of, names_of
@@ -22,7 +22,6 @@ from noisette.query.sql.refusals import refusal, shown
 from noisette.query.sql.result import Groups, aggregate, has_aggregate, is_aggregate, position
 from noisette.query.sql.text import read
 from noisette.query.stability import shape_of, tables_of, unit_names
-from noisette.query.tree import aggregate_text
 
 __all__ = ["Context", "joined", "per_unit", "rows_of", "rows_read", "scope_of", "with_names"]
 

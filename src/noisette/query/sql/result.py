@@ -17,11 +17,10 @@ from noisette.query.aggregate import AGGREGATES
 from noisette.query.canonical import normal
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral
+from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral, expression_text
 from noisette.query.sql.expression import expression
 from noisette.query.sql.names import Scope, find
 from noisette.query.sql.refusals import refusal, shown
-from noisette.query.tree import expression_text
 
 __all__ = ["Groups", "aggregate", "has_aggregate", "is_aggregate", "position", "result", "result_type"]
 

@@ -16,9 +16,8 @@ from noisette.query.expression import Name
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall
 from noisette.query.schema import Schema
-from noisette.query.sql.constants import number
 from noisette.query.sql.groups import items_of, keys_of, names_of
-from noisette.query.sql.names import Scope
+from noisette.query.sql.names import Scope, number
 from noisette.query.sql.refusals import shown
 from noisette.query.sql.relation import Context, rows_of, with_names
 from noisette.query.sql.result import Groups, result, result_type
