@@ -6,9 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from noisette.engines.contract import CLEAN, INTEGERS, base_type
 from noisette.engines.csv import first_line
 from noisette.engines.files import is_csv
-from noisette.engines.types import CLEAN, INTEGERS, base_type
 from noisette.errors import InputError
 from noisette.policy.rules import ColumnRules, TableRules, closest, inside, policy_error
 from noisette.query.kind import LARGEST, Kind, Type, Value

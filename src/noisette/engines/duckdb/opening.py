@@ -25,10 +25,10 @@ import pyarrow
 from sqlglot import exp
 
 from noisette.engines import csv
+from noisette.engines.contract import CLEAN
 from noisette.engines.duckdb.session import text_of
 from noisette.engines.files import Opened, family_of, files_of, is_database, is_frame, valid_table
 from noisette.engines.sql.syntax import column, try_cast
-from noisette.engines.types import CLEAN
 from noisette.errors import InputError
 from noisette.query.schema import Schema, Table
 

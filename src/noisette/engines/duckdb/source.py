@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.contract import Source
+from noisette.engines.contract import CLEAN, Source, base_type
 from noisette.engines.duckdb.opening import connected
 from noisette.engines.duckdb.retained import RetainedRows, retained_rows, single_row
 from noisette.engines.duckdb.session import Session
@@ -21,7 +21,6 @@ from noisette.engines.sql.keys import Key, keys_of, postponed
 from noisette.engines.sql.relation import Stored, relation_sql, selected
 from noisette.engines.sql.syntax import column, is_null
 from noisette.engines.tie_break import tie_breakers
-from noisette.engines.types import CLEAN, base_type
 from noisette.errors import InputError
 from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request

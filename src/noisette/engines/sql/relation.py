@@ -24,6 +24,7 @@ from typing import TypeAlias, assert_never
 
 from sqlglot import exp
 
+from noisette.engines.contract import FLOATS, INTEGERS, STORED, base_type
 from noisette.engines.sql.expressions import normalised, to_engine, to_steps
 from noisette.engines.sql.syntax import (
     binary,
@@ -40,7 +41,6 @@ from noisette.engines.sql.syntax import (
     try_cast,
 )
 from noisette.engines.tie_break import join_seed
-from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, sum_grid

@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from noisette.engines.contract import FLOATS, INTEGERS, STORED, base_type
 from noisette.engines.sql.syntax import (
     choose,
     clamped,
@@ -34,7 +35,6 @@ from noisette.engines.sql.syntax import (
     snapped,
     try_cast,
 )
-from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Type, Value
