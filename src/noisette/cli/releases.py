@@ -38,38 +38,10 @@ class Term:
         return self.one * self.count
 
 
-def _laplace(scale: Number, distance: Number = 1) -> Guarantee:
-    return Laplace(scale).guarantee(distance)
-
-
-def _geometric(scale: Number, distance: Number = 1) -> Guarantee:
-    return Geometric(scale).guarantee(distance)
-
-
-def _gaussian(sigma: Number, distance: Number = 1) -> Guarantee:
-    return Gaussian(sigma).guarantee(distance)
-
-
 def _response(eps: Number, categories: Fraction = Fraction(2), distance: Number = 1) -> Guarantee:
     if categories.denominator != 1:
         raise InputError("categories must be a whole number, at least 2.")
     return RandomizedResponse(eps, categories=int(categories)).guarantee(distance)
-
-
-def _staircase(eps: Number, sensitivity: Number = 1, distance: Number | None = None) -> Guarantee:
-    return Staircase(eps, sensitivity=sensitivity).guarantee(distance)
-
-
-def _pure(eps: Number) -> Guarantee:
-    return Pure(eps)
-
-
-def _approx(eps: Number, delta: Number) -> Guarantee:
-    return Approx(eps, delta)
-
-
-def _zcdp(rho: Number) -> Guarantee:
-    return ZCDP(rho)
 
 
 def _subsampled(release: list[Term], rate: Number) -> Guarantee:
@@ -102,16 +74,17 @@ def _stated(base: Loss, rate: Fraction) -> Guarantee:
 
 
 KNOWN: dict[str, Callable[..., Guarantee]] = {
-    "pure": _pure,
-    "approx": _approx,
-    "zcdp": _zcdp,
-    "laplace": _laplace,
-    "geometric": _geometric,
-    "gaussian": _gaussian,
+    "pure": lambda eps: Pure(eps),
+    "approx": lambda eps, delta: Approx(eps, delta),
+    "zcdp": lambda rho: ZCDP(rho),
+    "laplace": lambda scale, distance=1: Laplace(scale).guarantee(distance),
+    "geometric": lambda scale, distance=1: Geometric(scale).guarantee(distance),
+    "gaussian": lambda sigma, distance=1: Gaussian(sigma).guarantee(distance),
     "response": _response,
-    "staircase": _staircase,
+    "staircase": lambda eps, sensitivity=1, distance=None: Staircase(eps, sensitivity=sensitivity).guarantee(distance),
     "subsampled": _subsampled,
 }
+"""By its name, what makes a release of its parameters, as they are called in an expression."""
 
 
 # Reading

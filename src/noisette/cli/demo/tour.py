@@ -145,17 +145,13 @@ def attacked(data: Curator, truth: Truth) -> Attack:
     answers = data.sql(ALL, spend=SPEND), data.sql(OTHERS, spend=SPEND)
     repeated = frozenset(_number(data.sql(ALL, spend=SPEND)) for _ in range(AGAIN))
     most = data.policy.tables["visits"].limits.rows or 0
-    private = Counts(_number(answers[0]), _number(answers[1]), max(map(_half, answers)))
+    private = Counts(_number(answers[0]), _number(answers[1]), max(float(answer["n"].half[0]) for answer in answers))
     left = answers[0].left, answers[1].left
     return Attack(int(secret), most, Counts(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
 
 
 def _number(answer: Release) -> float:
     return float(answer["n"].values[0].as_py())
-
-
-def _half(answer: Release) -> float:
-    return float(answer["n"].half[0])
 
 
 # The tour
@@ -268,7 +264,7 @@ def _tour(data: Curator, truth: Truth, ledger: Book, progress: Progress) -> Tour
     tour.explained = str(explained)
     _ask(tour, data, truth, Question(MONTHS.title, MONTHS.text, MONTHS.sql, explained.spend, MONTHS.chart))
     progress("Error against epsilon")
-    tour.curves = {name: [_point(data, sql, e) for e in _EPSILONS] for name, sql in _LINES.items()}
+    tour.curves = {name: [(e, data.explain(sql, spend=e).error) for e in _EPSILONS] for name, sql in _LINES.items()}
     progress("Spending the rest")
     _spend_the_rest(tour, data, truth)
     tour.entries, tour.head, tour.checked = ledger.entries, str(ledger.verify()), ledger.check()
@@ -301,10 +297,6 @@ def _hidden(tour: Tour, truth: Truth) -> dict[str, int]:
     released = set(asked.release["diagnosis"].values.to_pylist())
     known = {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in released}
     return dict(sorted(known.items(), key=lambda item: item[1]))
-
-
-def _point(data: Curator, sql: str, epsilon: float) -> tuple[float, float]:
-    return epsilon, data.explain(sql, spend=epsilon).error
 
 
 def _spend_the_rest(tour: Tour, data: Curator, truth: Truth) -> None:
