@@ -147,10 +147,6 @@ def _histogram(x: Expression, kind: Kind) -> Measure:
 # Formulas
 
 
-def _first(needed: Sequence[Estimate], kind: Kind) -> Estimate:
-    return needed[0]
-
-
 def _mean(needed: Sequence[Estimate], kind: Kind) -> Estimate:
     s1, n = needed
     return (s1.over(n) + Estimate.constant(float(middle(kind)))).within(kind)
@@ -198,7 +194,7 @@ class Definition:
     measures: Callable[[Expression, Shape], tuple[Measure, ...]]
     span: Callable[[Kind], Span]
     sql: tuple[str, ...] = ()
-    formula: Callable[[Sequence[Estimate], Kind], Estimate] = _first
+    formula: Callable[[Sequence[Estimate], Kind], Estimate] = lambda needed, kind: needed[0]
 
 
 def _spread(x: Expression, shape: Shape) -> tuple[Measure, ...]:

@@ -42,18 +42,7 @@ def _misplaced(node: exp.Expr) -> InputError:
     return refusal(node)
 
 
-# Names
-
-
-def _column(node: exp.Column, scope: Scope) -> Expression:
-    return Name(find(node, scope))
-
-
 # Constants
-
-
-def _literal(node: exp.Literal, scope: Scope) -> Expression:
-    return Literal(node.this if node.is_string else number(node.this))
 
 
 def _cast(node: exp.Cast, scope: Scope) -> Expression:
@@ -224,10 +213,6 @@ def _part(name: str, of: exp.Expr, scope: Scope) -> Expression:
     return Call(_DATE_PARTS[name.lower()], (expression(of, scope),))
 
 
-def _extract(node: exp.Extract, scope: Scope) -> Expression:
-    return _part(node.this.name, node.expression, scope)
-
-
 def _called(node: exp.Expr) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
@@ -248,8 +233,8 @@ def _anonymous(node: exp.Anonymous, scope: Scope) -> Expression:
 
 
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
-    exp.Column: _column,
-    exp.Literal: _literal,
+    exp.Column: lambda node, scope: Name(find(node, scope)),
+    exp.Literal: lambda node, scope: Literal(node.this if node.is_string else number(node.this)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this)),
     exp.Null: lambda node, scope: Literal(None),
     exp.Paren: lambda node, scope: expression(node.this, scope),
@@ -292,6 +277,6 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
     exp.DayOfMonth: _plain("day"),
     exp.DayOfWeekIso: _plain("weekday"),
     exp.Hour: _plain("hour"),
-    exp.Extract: _extract,
+    exp.Extract: lambda node, scope: _part(node.this.name, node.expression, scope),
     exp.Anonymous: _anonymous,
 }
