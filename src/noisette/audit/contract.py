@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from noisette.audit.checks import accuracy, attacks, interface, outcomes, privacy, sampling
+from noisette.audit.checks import accuracy, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
 from noisette.audit.subject import ENUMERATED, Subject
 from noisette.mechanisms.catalogue import instances, mechanisms
@@ -64,8 +64,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("relations", ENUMERATED, interface.relations),
     Check("refusals", ENUMERATED, interface.refusals),
     Check("lattice", ENUMERATED, interface.lattice),
-    Check("black box", ENUMERATED, attacks.black_box),
-    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), attacks.floating_point),
+    Check("black box", ENUMERATED, sampling.black_box),
+    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), sampling.floating_point),
     Check("sums to one", _OUTCOME, outcomes.sums_to_one),
     Check("private", _OUTCOME, outcomes.private),
     Check("tight", _OUTCOME, outcomes.tight),

@@ -1,11 +1,16 @@
-"""Do releases follow the stated law? Chi-square tests over cells that are never too small, through a user's calls.
+"""Do releases follow the stated law, and does an attacker who sees them alone prove more than is stated? Statistical.
 
-`ALPHA` is the probability that a sound sampler fails one check. Each check looks at the cells three ways and divides
-ALPHA among them: many cells (shape), four (scale and place), and the most likely output against all others (its
-probability is what a sign without care for zero doubles). Tails belong to the outermost cells.
+Draws are compared with the law by chi-square tests over cells that are never too small. `ALPHA` is the probability that
+a sound mechanism fails one check. Each check of draws looks at the cells three ways and divides ALPHA among them: many
+cells (shape), four (scale and place), and the most likely output against all others (its probability is what a sign
+without care for zero doubles). Tails belong to the outermost cells.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +18,13 @@ from numpy.typing import NDArray
 
 from noisette.audit import subject
 from noisette.audit.divergence import Floats, enumerated
-from noisette.audit.finding import Effort, Finding, found
+from noisette.audit.finding import Effort, Finding, found, not_applicable
+from noisette.audit.sampled import epsilon_lower_bound, floating_point_epsilon
 from noisette.audit.subject import Subject
 from noisette.mechanisms.additive.lattice import lattice_point
+from noisette.privacy import Pure
 
-__all__ = ["ALPHA", "Cells", "arrays", "fit", "independent", "one_by_one", "p_value"]
+__all__ = ["ALPHA", "Cells", "arrays", "black_box", "fit", "floating_point", "independent", "one_by_one", "p_value"]
 
 # Goodness of fit
 
@@ -154,7 +161,7 @@ def joint_fit(m: Subject, x: Any, first: Any, second: Any, count: int) -> float:
     return min(1.0, len(p_values) * min(p_values))
 
 
-# Checks
+# Checks of draws
 
 
 _FITS = "Releases follow the stated probabilities.", "Releases do not follow the stated probabilities."
@@ -185,3 +192,58 @@ def independent(m: Subject, effort: Effort) -> Finding:
         first, second = np.split(subject.many(m, x, count), 2)
         p_values += [joint_fit(m, x, first, second, count), joint_fit(m, x, first[::2], first[1::2], count)]
     return found("independent", min(1.0, len(p_values) * min(p_values)), ALPHA, sentences, least=True)
+
+
+# Attacks: what one proves who sees only releases
+
+
+_DELTA = 0.01  # at which attacks on mechanisms without a pure guarantee are judged
+_SENTENCES = "No attack proves more than is stated.", "An attack proves a larger epsilon than is stated."
+
+
+def stated(m: Subject, distance: Any) -> tuple[float, float]:
+    """Return an (epsilon, delta) that the mechanism states for a distance."""
+    promise = m.guarantee(distance)
+    if isinstance(promise, Pure):
+        return float(promise.epsilon), 0.0
+    return m.epsilon_at(_DELTA, distance), _DELTA
+
+
+def neighbours(m: Subject) -> tuple[Any, Any, Fraction]:
+    """Return a pair that an attacker would choose: about as far apart as the noise is wide."""
+    if subject.is_vector(m) or subject.is_whole(m):
+        x, x_prime, distance = min(m.pairs(), key=lambda pair: abs(stated(m, pair[2])[0] - 1))
+        return subject.plain(m, x), subject.plain(m, x_prime), Fraction(distance)
+    apart = _about(math.sqrt(m.variance()))
+    return 0.0, float(apart), apart
+
+
+def _about(size: float) -> Fraction:
+    """The power of two below a size."""
+    return Fraction(2) ** math.floor(math.log2(size))
+
+
+def black_box(m: Subject, effort: Effort) -> Finding:
+    """Sampled releases of two neighbours do not prove a larger epsilon."""
+    x, x_prime, distance = neighbours(m)
+    epsilon, delta = stated(m, distance)
+    runs = min(subject.array_size(m, effort) // 2, 2**18)
+    batch = partial(subject.many, m)
+    bound = epsilon_lower_bound(m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=batch)
+    return found("black box", bound, epsilon, _SENTENCES)
+
+
+def floating_point(m: Subject, effort: Effort) -> Finding:
+    """The bits of released floats do not either, on the grid that the mechanism chooses by itself."""
+    if subject.is_whole(m):
+        return not_applicable("floating point", "It releases whole numbers.")
+    apart = _about(math.sqrt(m.variance()) / 8)
+    m = replace(m, grid=None)
+    epsilon, delta = stated(m, apart)
+    x = subject.origin(m)
+    x_prime = [float(apart), *x[1:]] if subject.is_vector(m) else float(apart)
+    runs = effort.vector // 2 if subject.is_vector(m) else min(2**15, effort.array)
+    bound = floating_point_epsilon(
+        m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=partial(subject.many, m)
+    )
+    return found("floating point", bound, epsilon, _SENTENCES)
