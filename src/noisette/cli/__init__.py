@@ -6,9 +6,8 @@ from noisette.cli.account import account
 from noisette.cli.ask import ask, explain, left_out, questions
 from noisette.cli.audit import audit
 from noisette.cli.buy import buy
-from noisette.cli.common import examples
+from noisette.cli.common import Shell, examples
 from noisette.cli.demo import demo
-from noisette.cli.exits import Shell
 from noisette.cli.ledger import budget, check, ledger
 from noisette.cli.open import open_data
 
