@@ -17,7 +17,7 @@ from noisette.query.operations import kind_of
 from noisette.query.sql.names import Scope, alike, date, find, number, timestamp
 from noisette.query.sql.refusals import refusal
 
-__all__ = ["expression"]
+__all__ = ["OPERATIONS", "expression"]
 
 LARGEST_SIZE = 2_000
 """The most nodes of an expression that SQL repeats on its way into the plan."""
@@ -232,38 +232,46 @@ def _anonymous(node: exp.Anonymous, scope: Scope) -> Expression:
             raise _misplaced(node)
 
 
+OPERATIONS: dict[type[exp.Expr], Any] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Neg: "negate",
+    exp.Abs: "abs",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.EQ: "equal",
+    exp.NEQ: "unequal",
+    exp.LT: "less",
+    exp.LTE: "at_most",
+    exp.GT: "more",
+    exp.GTE: "at_least",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.Not: "not",
+}
+"""What is computed alike from the values of a row and from results."""
+
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
+    **{node: _plain(operation) for node, operation in OPERATIONS.items()},
+    **{node: _comparison(OPERATIONS[node]) for node in (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)},
+    **{node: _chain(OPERATIONS[node]) for node in (exp.And, exp.Or)},
+    exp.Neg: _negate,
     exp.Column: lambda node, scope: Name(find(node, scope)),
     exp.Literal: lambda node, scope: Literal(node.this if node.is_string else number(node.this)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this)),
     exp.Null: lambda node, scope: Literal(None),
     exp.Paren: lambda node, scope: expression(node.this, scope),
     exp.Cast: _cast,
-    exp.Add: _plain("add"),
-    exp.Sub: _plain("subtract"),
-    exp.Mul: _plain("multiply"),
-    exp.Div: _plain("divide"),
     exp.IntDiv: _whole_quotient,
-    exp.Neg: _negate,
-    exp.Abs: _plain("abs"),
-    exp.Floor: _plain("floor"),
-    exp.Ceil: _plain("ceil"),
     exp.Least: _several("least"),
     exp.Greatest: _several("greatest"),
     exp.Coalesce: _several("coalesce"),
-    exp.EQ: _comparison("equal"),
-    exp.NEQ: _comparison("unequal"),
-    exp.LT: _comparison("less"),
-    exp.LTE: _comparison("at_most"),
-    exp.GT: _comparison("more"),
-    exp.GTE: _comparison("at_least"),
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
     exp.Is: _is,
-    exp.And: _chain("and"),
-    exp.Or: _chain("or"),
-    exp.Not: _plain("not"),
     exp.Case: _case,
     exp.If: _if,
     exp.Nullif: _nullif,

@@ -15,7 +15,7 @@ from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
 from noisette.query.sql.refusals import shown
 
-__all__ = ["Reader", "Scope", "alike", "date", "find", "matches", "number", "timestamp"]
+__all__ = ["Reader", "Scope", "alike", "date", "find", "matches", "number", "timestamp", "written"]
 
 Reader: TypeAlias = Callable[[exp.Expr], Expression | None]
 
@@ -32,6 +32,12 @@ class Scope:
     hidden: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
     special: Reader | None = None
+
+
+def written(full: str) -> exp.Column:
+    """A column as it is written, by its full name."""
+    table, _, name = full.partition(".")
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
 
 
 def find(column: exp.Column, scope: Scope) -> str:
