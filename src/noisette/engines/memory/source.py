@@ -178,7 +178,7 @@ class Memory(Source):
 
 
 def _stored(type: pyarrow.DataType) -> str:
-    """The name of an Arrow type (`types`)."""
+    """The name of an Arrow type (`contract.STORED`)."""
     names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float": "FLOAT"}
     names |= {f"u{name}": f"U{stored}" for name, stored in names.items()}
     names |= {"double": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR", "large_string": "VARCHAR"}
