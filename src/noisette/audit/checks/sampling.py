@@ -194,7 +194,7 @@ def independent(m: Subject, effort: Effort) -> Finding:
     return found("independent", min(1.0, len(p_values) * min(p_values)), ALPHA, sentences, least=True)
 
 
-# Attacks: what one proves who sees only releases
+# What an attacker proves who sees releases alone
 
 
 _DELTA = 0.01  # at which attacks on mechanisms without a pure guarantee are judged

@@ -70,7 +70,7 @@ def _apart(name: str) -> exp.Expr:
     return exp.Anonymous(this="GREATEST", expressions=[column(name)])
 
 
-# Schemas
+# Schemas of Parquet files
 
 
 def _schemas(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:
@@ -212,7 +212,7 @@ def _by_value(name: str) -> exp.Expr:
     return exp.alias_(binary, name, quoted=True)
 
 
-# All of them
+# The engine with all of them
 
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {

@@ -4,7 +4,7 @@
     [WHERE condition]  [GROUP BY keys]  [HAVING condition on results]  [ORDER BY results]  [LIMIT n]
 
 Sub-queries stand after FROM and in WITH; they select columns of rows, or group by the unit. The grammar is an
-allow-list (`sql_text`), names mean what the owner declared, and nothing is looked up in the data.
+allow-list (`text`), names mean what the owner declared, and nothing is looked up in the data.
 """
 
 from dataclasses import replace
