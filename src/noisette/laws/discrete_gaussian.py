@@ -1,7 +1,6 @@
 """The discrete Gaussian law: P(z) proportional to e^(-z^2 / (2 sigma2)) on the integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -9,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from noisette.exact import vector
+from noisette.exact.frozen import frozen
 from noisette.exact.integers import Integers
-from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import Symmetric
 
@@ -19,7 +18,7 @@ __all__ = ["DiscreteGaussian"]
 _SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction, to a relative 1e-12
 
 
-@dataclass(frozen=True)
+@frozen
 class DiscreteGaussian(Symmetric):
     """Gaussian noise on the integers.   [Canonne-Kamath-Steinke 2020]
 
@@ -30,12 +29,7 @@ class DiscreteGaussian(Symmetric):
     (0.786571, 0.215013)
     """
 
-    sigma2: Fraction
-
-    def __init__(self, sigma2: Number) -> None:
-        object.__setattr__(
-            self, "sigma2", positive(sigma2, "sigma2", most=vector.LARGEST_SCALE**2, least=vector.SMALLEST_SCALE**2)
-        )
+    sigma2: vector.Variance
 
     @property
     def _sigma(self) -> float:

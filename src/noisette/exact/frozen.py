@@ -1,0 +1,89 @@
+"""Values: frozen dataclasses whose annotations say how each field is read.
+
+A field's annotation is its type and a reader, a function of the value given and of the field's name that returns the
+value held, or refuses it in one sentence. `Positive`, for example, takes every `Number` and holds a `Fraction` above 0.
+
+    >>> @frozen
+    ... class Noise:
+    ...     scale: Positive
+    ...     _: KW_ONLY
+    ...     draws: Whole = 1
+    >>> Noise("1/2", draws=3)
+    Noise(scale=Fraction(1, 2), draws=3)
+    >>> Noise(0)
+    Traceback (most recent call last):
+        ...
+    noisette.errors.InputError: scale must be above 0: noise for scale = 0 or less does not exist.
+"""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, dataclass_transform
+
+from noisette.exact.number import Number, fraction, positive, whole
+
+__all__ = ["KW_ONLY", "Exact", "Positive", "Read", "Whole", "default", "frozen", "set_fields"]
+
+T = TypeVar("T")
+Given = TypeVar("Given")
+Held = TypeVar("Held")
+
+
+class Read(Generic[Given, Held]):
+    """The type of a field that takes one type and holds another; when the program runs, it is the type held."""
+
+    if TYPE_CHECKING:
+
+        def __get__(self, owner: object, kind: object) -> Held: ...
+
+        def __set__(self, owner: object, given: Given) -> None: ...
+
+    else:
+
+        def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
+            return types[1]
+
+
+Exact: TypeAlias = Annotated[Read[Number, Fraction], fraction]
+Positive: TypeAlias = Annotated[Read[Number, Fraction], positive]
+Whole: TypeAlias = Annotated[int, whole]
+
+
+def default(value: Any) -> Any:
+    """Return what a field of type `Read` is given where a call leaves it out."""
+    return value
+
+
+def set_fields(value: object, **fields: object) -> None:
+    """Set fields of a frozen value while it is made: those that depend on others."""
+    for name, held in fields.items():
+        object.__setattr__(value, name, held)
+
+
+@dataclass_transform(frozen_default=True)
+def frozen(kind: type[T]) -> type[T]:
+    """Make a class a frozen dataclass that reads its fields, and then runs its own `__post_init__`, if it has one.
+
+    A class that extends another frozen one reads and checks the fields of that one first.
+    """
+    readers: dict[str, tuple[Callable[[Any, str], Any], ...]] = {
+        name: hint.__metadata__ for name, hint in get_annotations(kind).items() if hasattr(hint, "__metadata__")
+    }
+    check = vars(kind).get("__post_init__")
+
+    def read(self: Any) -> None:
+        inherited = getattr(super(kind, self), "__post_init__", None)
+        if inherited is not None:
+            inherited()
+        for name in readers:
+            held = getattr(self, name)
+            for reader in readers[name]:
+                held = reader(held, name)
+            object.__setattr__(self, name, held)
+        if check is not None:
+            check(self)
+
+    kind.__post_init__ = read  # type: ignore[attr-defined]
+    return dataclass(frozen=True)(kind)
