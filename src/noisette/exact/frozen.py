@@ -17,18 +17,19 @@ value held, or refuses it in one sentence. `Positive`, for example, takes every 
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from fractions import Fraction
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, dataclass_transform
 
 from noisette.exact.number import Number, fraction, positive, whole
 
-__all__ = ["KW_ONLY", "Exact", "Positive", "Read", "Whole", "default", "frozen", "set_fields"]
+__all__ = ["KW_ONLY", "Exact", "Positive", "Read", "Whole", "default", "frozen", "optional", "set_fields"]
 
 T = TypeVar("T")
 Given = TypeVar("Given")
 Held = TypeVar("Held")
+Reader: TypeAlias = Callable[[Any, str], Any]
 
 
 class Read(Generic[Given, Held]):
@@ -51,6 +52,11 @@ Positive: TypeAlias = Annotated[Read[Number, Fraction], positive]
 Whole: TypeAlias = Annotated[int, whole]
 
 
+def optional(reader: Reader) -> Reader:
+    """Return the reader that also takes None, and leaves it as it is."""
+    return lambda given, name: None if given is None else reader(given, name)
+
+
 def default(value: Any) -> Any:
     """Return what a field of type `Read` is given where a call leaves it out."""
     return value
@@ -62,13 +68,13 @@ def set_fields(value: object, **fields: object) -> None:
         object.__setattr__(value, name, held)
 
 
-@dataclass_transform(frozen_default=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def frozen(kind: type[T]) -> type[T]:
     """Make a class a frozen dataclass that reads its fields, and then runs its own `__post_init__`, if it has one.
 
     A class that extends another frozen one reads and checks the fields of that one first.
     """
-    readers: dict[str, tuple[Callable[[Any, str], Any], ...]] = {
+    readers: dict[str, tuple[Reader, ...]] = {
         name: hint.__metadata__ for name, hint in get_annotations(kind).items() if hasattr(hint, "__metadata__")
     }
     check = vars(kind).get("__post_init__")
@@ -85,5 +91,6 @@ def frozen(kind: type[T]) -> type[T]:
         if check is not None:
             check(self)
 
-    kind.__post_init__ = read  # type: ignore[attr-defined]
+    if readers or check:
+        kind.__post_init__ = read  # type: ignore[attr-defined]
     return dataclass(frozen=True)(kind)
