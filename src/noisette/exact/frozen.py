@@ -68,7 +68,7 @@ def set_fields(value: object, **fields: object) -> None:
         object.__setattr__(value, name, held)
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(field_specifiers=(field,))  # without frozen_default, for which mypy mistakes inherited fields
 def frozen(kind: type[T]) -> type[T]:
     """Make a class a frozen dataclass that reads its fields, and then runs its own `__post_init__`, if it has one.
 

@@ -35,21 +35,23 @@ Vocabulary: `within`, `beyond` how many values are aimed at to be left outside, 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, level_of, positive, whole
+from noisette.exact.frozen import KW_ONLY, Positive, Whole, frozen
+from noisette.exact.number import level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.mechanisms.quantiles.unbounded_quantile import FirstAbove
 from noisette.privacy import Neighbours, Promise, Pure
+from noisette.privacy.neighbours import Relation
 
 __all__ = ["Extent"]
 
@@ -62,7 +64,7 @@ _GOES_ON = 0.1  # the chance that it does
 _MOST_CELLS = 2**20
 
 
-@dataclass(frozen=True)
+@frozen
 class Extent(Mechanism):
     """The cells (low, high) between which values lie, or None for too few values, given how many each cell has.
 
@@ -78,24 +80,16 @@ class Extent(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
-    epsilon: Fraction
-    cells: int
-    within: int
-    beyond: int
-    neighbours: Neighbours
+    epsilon: Annotated[Positive, partial(positive, most=1000, least=Fraction(1, 10**9))]
+    _: KW_ONLY
+    cells: Annotated[int, partial(whole, least=2)]
+    within: Whole
+    beyond: Annotated[int, partial(whole, least=0)]
+    neighbours: Relation = ADD_REMOVE
 
-    def __init__(
-        self, epsilon: Number, *, cells: int, within: int, beyond: int, neighbours: Neighbours = ADD_REMOVE
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000, least=Fraction(1, 10**9)))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        object.__setattr__(self, "within", whole(within, "within"))
-        object.__setattr__(self, "beyond", whole(beyond, "beyond", least=0))
-        object.__setattr__(self, "neighbours", neighbours)
+    def __post_init__(self) -> None:
         if self.cells > _MOST_CELLS:
             raise InputError(f"cells must be at most {_MOST_CELLS:,}: choose coarser ones.")
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
 
     @classmethod
     def calibrated(
