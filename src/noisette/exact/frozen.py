@@ -74,20 +74,17 @@ def frozen(kind: type[T]) -> type[T]:
 
     A class that extends another frozen one reads and checks the fields of that one first.
     """
-    readers: dict[str, tuple[Reader, ...]] = {
-        name: hint.__metadata__ for name, hint in get_annotations(kind).items() if hasattr(hint, "__metadata__")
-    }
-    check = vars(kind).get("__post_init__")
+    hints = get_annotations(kind, eval_str=True)
+    readers: list[tuple[str, Reader]] = [
+        (name, reader) for name, hint in hints.items() for reader in getattr(hint, "__metadata__", ())
+    ]
+    inherited, check = getattr(super(kind, kind), "__post_init__", None), vars(kind).get("__post_init__")
 
     def read(self: Any) -> None:
-        inherited = getattr(super(kind, self), "__post_init__", None)
         if inherited is not None:
-            inherited()
-        for name in readers:
-            held = getattr(self, name)
-            for reader in readers[name]:
-                held = reader(held, name)
-            object.__setattr__(self, name, held)
+            inherited(self)
+        for name, reader in readers:
+            object.__setattr__(self, name, reader(getattr(self, name), name))
         if check is not None:
             check(self)
 

@@ -32,6 +32,7 @@ Vocabulary: `place` the middle of one of `ties` parts of a cell, numbered along 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
@@ -62,7 +63,7 @@ _ENUMERATED = 2**21
 _BEHIND = 20  # ranks times g, all levels together
 
 
-@frozen
+@dataclass(frozen=True)
 class _Part:
     """The quantile `which` that splits a part, relative to it, and what is left to find on either side.
 

@@ -20,6 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from noisette.exact.frozen import KW_ONLY, Read, default, frozen, set_fields
 from noisette.privacy.pld.loss import Floats, Loss, Pair, Response
 
 __all__ = ["Adaptive", "BoundedRange", "atoms_of", "blocks", "fixed_delta"]
@@ -32,7 +33,7 @@ _NEAR = 1e-4  # far more than cumulated probabilities in floats are off
 _UP = 1 + 1e-9  # covers the rounding of a few hundred float operations on positive numbers, each to 2^-52
 
 
-@dataclass(frozen=True)
+@frozen
 class BoundedRange(Pair):
     """The pair that dominates all pairs whose losses are at most epsilon and lie within a range `width`.
 
@@ -46,16 +47,14 @@ class BoundedRange(Pair):
     """
 
     epsilon: Fraction
-    width: Fraction
-    concentrated: Fraction
+    width: Read[Fraction | None, Fraction] = default(None)
+    _: KW_ONLY
+    concentrated: Read[Fraction | None, Fraction] = default(None)
 
-    def __init__(
-        self, epsilon: Fraction, width: Fraction | None = None, *, concentrated: Fraction | None = None
-    ) -> None:
-        r = epsilon if width is None else min(max(width, epsilon), 2 * epsilon)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "width", r)
-        object.__setattr__(self, "concentrated", r**2 / 8 if concentrated is None else min(r**2 / 8, concentrated))
+    def __post_init__(self) -> None:
+        r = self.epsilon if self.width is None else min(max(self.width, self.epsilon), 2 * self.epsilon)
+        rho = r**2 / 8 if self.concentrated is None else min(r**2 / 8, self.concentrated)
+        set_fields(self, width=r, concentrated=rho)
 
     def delta_at(self, x: float) -> float:
         """delta(x), rounded up."""
