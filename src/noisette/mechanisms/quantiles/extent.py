@@ -80,6 +80,7 @@ class Extent(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
+    tightness = 1 - 1e-9  # all of epsilon, up to rounding
     epsilon: Annotated[Positive, partial(positive, most=1000, least=Fraction(1, 10**9))]
     _: KW_ONLY
     cells: Annotated[int, partial(whole, least=2)]
@@ -198,11 +199,6 @@ class Extent(Mechanism):
         even = [max(1, self.within // 4)] * self.cells
         moved = [even[0] + 1, *even[1:-1], even[-1] - replaced]
         return [(x, more, 1), (left, less, 1), (even, moved, 1)]
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, up to rounding."""
-        return 1 - 1e-9
 
 
 def _left_above(counts: NDArray[np.int64], low: int) -> NDArray[np.int64]:

@@ -60,10 +60,7 @@ class FlippedQuantile(RankChoice):
     """
 
     kind = Output.OUTCOME
-
-    @property
-    def _general(self) -> bool:
-        return True
+    _general = True
 
     @property
     def _sides(self) -> int:

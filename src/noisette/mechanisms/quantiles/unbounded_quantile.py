@@ -120,6 +120,7 @@ class UnboundedQuantile(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
+    tightness = 0.99  # all of epsilon, nearly, if there are twenty steps and it is at most 1
     epsilon: Annotated[Positive, partial(positive, most=1000, least=Fraction(1, 10**9))]
     _: KW_ONLY
     q: Exact
@@ -262,11 +263,6 @@ class UnboundedQuantile(Mechanism):
         even = [max(1, round(6 / (self.steps * self.rate)))] * (last + 1)
         moved = [even[0] + (self.neighbours is REPLACE), *even[1:-1], even[-1] - 1]
         return [(x, gone, 1), (even, moved, 1)]
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, nearly, if there are twenty steps and it is at most 1."""
-        return 0.99
 
 
 examples = [

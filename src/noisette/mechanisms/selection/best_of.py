@@ -66,6 +66,7 @@ class BestOf(Mechanism):
     """
 
     kind = Output.OUTCOME
+    tightness = 0.99  # the rarer the result of the pair, the nearer it comes to epsilon
     scale: Annotated[Positive, partial(positive, most=_LARGEST, least=Fraction(1))]
     _: KW_ONLY
     each: Annotated[Positive, partial(positive, most=_DEAREST)]
@@ -177,11 +178,6 @@ class BestOf(Mechanism):
         one = {(0, 0): more - rare * more, (1, 0): rare * more, (2, 0): less}
         other = {(0, 0): less - rare * less, (1, 0): rare * less, (2, 0): more}
         return [(one, other, 1)]
-
-    @property
-    def tightness(self) -> float:
-        """The rarer the result of the pair, the nearer it comes to epsilon."""
-        return 0.99
 
 
 def _single(run: Any) -> Run:

@@ -66,6 +66,7 @@ class Choosing(Mechanism):
     """
 
     kind = Output.OUTCOME
+    tightness = 0.999  # delta is what the second pair shows, up to rounding
     scale: Scale
     threshold: Whole
     _: KW_ONLY
@@ -186,11 +187,6 @@ class Choosing(Mechanism):
     def _many(self) -> int:
         """So many ties that one of them hardly matters."""
         return 2 + math.ceil(25 * math.expm1(min(float(1 / self.scale), 5.0)) * float(self.scale) / 2)
-
-    @property
-    def tightness(self) -> float:
-        """Delta is what the second pair shows, up to rounding."""
-        return 0.999
 
 
 def _raised(scores: dict[int, int]) -> dict[int, int]:

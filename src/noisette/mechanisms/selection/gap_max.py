@@ -58,6 +58,7 @@ class GapMax(Mechanism):
 
     kind = Output.OUTCOME
     sized_by = "epsilon"
+    tightness = 0.999  # neighbours on either half of the curve use all of epsilon and delta, up to rounding
     epsilon: Positive
     delta0: Exact
     _: KW_ONLY
@@ -146,11 +147,6 @@ class GapMax(Mechanism):
         lead = steps * self.reach - 1
         fall = 0 if self.monotone else lead // 2
         return [lead - fall] + [-fall] * (self.candidates - 1)
-
-    @property
-    def tightness(self) -> float:
-        """Neighbours on either half of the curve use all of epsilon and delta, up to rounding."""
-        return 0.999
 
 
 def _best(q: NDArray[np.int64]) -> tuple[int, int]:

@@ -101,6 +101,8 @@ class GumbelTop(Ranking):
     (0.1467, 18.0)
     """
 
+    tightness = 0.99  # all of epsilon, except for what is not far enough behind
+
     @property
     def rounds(self) -> int:
         """How many choices there are to make."""
@@ -167,11 +169,6 @@ class GumbelTop(Ranking):
             (x, [score + (1 if i in gains else back) for i, score in enumerate(x)], 1)
             for x, gains in zip((behind, ahead, slope), gaining, strict=True)
         ]
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, except for what is not far enough behind."""
-        return 0.99
 
 
 def _log_chance(logs: Floats, order: tuple[int, ...]) -> float:

@@ -78,6 +78,7 @@ class Pieces(Mechanism):
     """
 
     kind = Output.OUTCOME
+    tightness = 0.9999  # all of epsilon but what the point behind weighs
     scale: ChoiceScale
     _: KW_ONLY
     points: Annotated[int, partial(whole, least=2)]
@@ -161,11 +162,6 @@ class Pieces(Mechanism):
             [(1, behind + d), (first, -fall), (rest, lower - fall)],
             d,
         )
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon but what the point behind weighs."""
-        return 0.9999
 
 
 def _shares(scores: Int64Array, scale: Fraction) -> list[float]:

@@ -153,6 +153,7 @@ class SparseExponential(Mechanism):
     """
 
     kind = Output.OUTCOME
+    tightness = 0.999  # no smaller epsilon holds; the pairs fall short of it by e^-12 or so
     scale: ChoiceScale
     _: KW_ONLY
     candidates: Annotated[int, partial(whole, least=2)]
@@ -249,11 +250,6 @@ class SparseExponential(Mechanism):
             *(({0: ahead}, {0: ahead if self.monotone else ahead - d, 1: d}, d) for d in (1, 2)),
             ({0: even, 1: less}, {0: even + 1, 1: less}, 1),
         ]
-
-    @property
-    def tightness(self) -> float:
-        """No smaller epsilon holds; the pairs fall short of it by e^-12 or so."""
-        return 0.999
 
 
 examples = [

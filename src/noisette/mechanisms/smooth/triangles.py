@@ -42,16 +42,12 @@ class TriangleCount:
     (1, [1, 1, 2], Fall(gap=1, changes=0))
     """
 
+    neighbours = Neighbours.ADD_REMOVE  # an edge is added or removed
     nodes: Annotated[int, partial(whole, least=3)]
 
     def __post_init__(self) -> None:
         if self.nodes > _MOST_NODES:
             raise InputError(f"nodes must be at most {_MOST_NODES:,}: all their pairs are looked at.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """An edge is added or removed."""
-        return Neighbours.ADD_REMOVE
 
     @property
     def span(self) -> tuple[int, int]:

@@ -29,6 +29,7 @@ class Trimmed(Ranked):
     (14, Fall(gap=7, changes=0))
     """
 
+    neighbours = Neighbours.REPLACE  # the number of rows is public
     rows: Whole
     trim: Annotated[int, partial(whole, least=0)]
 
@@ -41,11 +42,6 @@ class Trimmed(Ranked):
             raise InputError("trim must leave values over: choose one below half of the rows.")
         if self.rows * max(abs(self.low), abs(self.high)) >= MOST:
             raise InputError("The sum must stay below 2^60: use a coarser unit.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Replace."""
-        return Neighbours.REPLACE
 
     @property
     def span(self) -> tuple[int, int]:
@@ -98,6 +94,7 @@ class TrimmedAverage(Ranked):
     (41, Fall(gap=172, changes=0))
     """
 
+    neighbours = Neighbours.ADD_REMOVE  # a record is added or removed
     _: KW_ONLY
     trim: Annotated[int, partial(whole, least=0)] = 0
     parts: Whole = 1
@@ -105,11 +102,6 @@ class TrimmedAverage(Ranked):
     def __post_init__(self) -> None:
         if self.parts * max(abs(self.low), abs(self.high)) >= MOST:
             raise InputError("parts must be fewer, so that parts times the bounds stay below 2^60.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """A record is added or removed."""
-        return Neighbours.ADD_REMOVE
 
     @property
     def span(self) -> tuple[int, int]:

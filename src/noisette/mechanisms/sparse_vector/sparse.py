@@ -54,6 +54,7 @@ class Sparse(ThresholdQueries):
     (None, True, None, True)
     """
 
+    tightness = 0.98  # it is approached, the nearer the more queries stay below
     scale: Scale
     _: KW_ONLY
     positives: Whole
@@ -113,11 +114,6 @@ class Sparse(ThresholdQueries):
         """Six queries rise, which all stay below only if Z is large, then one falls; once for each positive."""
         high = math.ceil(2 * self.scale)
         return [(([high] * 6 + [0]) * self.positives, ([high + d] * 6 + [-d]) * self.positives, d) for d in (1, 2)]
-
-    @property
-    def tightness(self) -> float:
-        """It is approached, the nearer the more queries stay below."""
-        return 0.98
 
 
 @frozen

@@ -87,6 +87,7 @@ class SparseVector(ThresholdQueries):
     (None, 5, None, 0)
     """
 
+    tightness = 1 - 1e-9  # all of epsilon, up to rounding
     threshold_scale: vector.Scale
     scale: vector.Scale
     _: KW_ONLY
@@ -171,11 +172,6 @@ class SparseVector(ThresholdQueries):
     def _worst_pair(self, d: int) -> tuple[list[int], list[int], int]:
         at, c = self.centre, self.positives
         return [at] * (c + 1), [at + d] + [at if self.monotone else at - d] * c, d
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, up to rounding."""
-        return 1 - 1e-9
 
 
 def _moves(

@@ -125,15 +125,15 @@ class Stability(Mechanism):
         return self._keep.interval(level)
 
     @property
-    def tightness(self) -> float:
-        """Delta is attained at epsilon all along the curve; where one person alters the value, at every epsilon."""
-        return 1.0
-
-    @property
     def _halves(self) -> tuple[int, int]:
         """Neighbouring numbers of changes between which the chance of a release passes one half."""
         half = max(2, self.least(0.5))
         return half - 1, half
+
+    @property
+    def tightness(self) -> float:
+        """Delta is attained at epsilon all along the curve; where one person alters the value, at every epsilon."""
+        return 1.0
 
 
 @frozen
@@ -289,6 +289,9 @@ _LARGEST = 2**60
 class ShiftedBins(Counted):
     """A pair of bins that hold the statistic, each of which may be None."""
 
+    tightness = 0.5
+    """Half of delta, at 2 epsilon; all of it is attained, at every epsilon, where one person alters both bins."""
+
     tests: ClassVar[int] = 2
 
     def _bins(self, values: NDArray[np.int64]) -> Sequence[tuple[Bin, int]]:
@@ -315,8 +318,3 @@ class ShiftedBins(Counted):
     def error(self, y: Any, x: Any) -> float:
         """0 for a bin, which is right; if there is none, the changes that the better of both would have taken."""
         return float(max(c for _, c in self._both(x))) if y == (None, None) else 0.0
-
-    @property
-    def tightness(self) -> float:
-        """Half of delta, at 2 epsilon; all of it is attained, at every epsilon, where one person alters both bins."""
-        return 0.5

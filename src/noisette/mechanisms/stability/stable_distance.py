@@ -50,6 +50,9 @@ class StableDistance(Mechanism):
     """
 
     kind = Output.OUTCOME
+    tightness = 1.0
+    """Delta is attained at epsilon by all distances; where one person alters the value, at every epsilon."""
+
     scale: Scale
     threshold: Annotated[int, partial(whole, least=0)]
     norm: ClassVar[float] = 1
@@ -115,11 +118,6 @@ class StableDistance(Mechanism):
         """Distances at the threshold, and far below it."""
         t = self.threshold
         return [((7, t), (7, t + 1), 1), ((7, 1), (7, 0), 1)]
-
-    @property
-    def tightness(self) -> float:
-        """Delta is attained at epsilon by all distances; where one person alters the value, at every epsilon."""
-        return 1.0
 
 
 examples = [StableDistance(1, 4), StableDistance("5/2", 12), StableDistance("1/2", 2)]
