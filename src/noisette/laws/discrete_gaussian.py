@@ -11,7 +11,7 @@ from noisette.exact import vector
 from noisette.exact.frozen import frozen
 from noisette.exact.integers import Integers
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteGaussian"]
 
@@ -19,7 +19,7 @@ _SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction, t
 
 
 @frozen
-class DiscreteGaussian(Symmetric):
+class DiscreteGaussian(Law):
     """Gaussian noise on the integers.   [Canonne-Kamath-Steinke 2020]
 
     Its variance is a little below sigma2, and indistinguishable from it for sigma2 > 2.

@@ -9,13 +9,13 @@ from noisette.exact import vector
 from noisette.exact.frozen import frozen
 from noisette.exact.integers import Integers
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteLaplace"]
 
 
 @frozen
-class DiscreteLaplace(Symmetric):
+class DiscreteLaplace(Law):
     """Two-sided geometric noise on the integers.   [Ghosh-Roughgarden-Sundararajan 2009]
 
     >>> noise = DiscreteLaplace(1)

@@ -11,13 +11,13 @@ from noisette.exact import samplers, vector
 from noisette.exact.frozen import KW_ONLY, Positive, Whole, frozen
 from noisette.exact.integers import Integers, added, multiplied, placed
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteStaircase"]
 
 
 @frozen
-class DiscreteStaircase(Symmetric):
+class DiscreteStaircase(Law):
     """P(z) = c e^(-epsilon k) on the inner part of step k of |z|, c e^(-epsilon (k+1)) on the rest of it.
 
     Step k holds the `width` integers from k width on; its inner part are the first `inner` of them.

@@ -25,7 +25,7 @@ from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, bernoulli_real
 from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["BoundedLaplace", "Geometrical", "reaching", "tail_up"]
 
@@ -34,7 +34,7 @@ _NARROWEST = 64  # a reach below scale / 64 would reject nearly every draw
 
 
 @frozen
-class BoundedLaplace(Symmetric):
+class BoundedLaplace(Law):
     """Discrete Laplace noise, given that it is within the reach.
 
     >>> noise = BoundedLaplace(1, 14)

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from noisette.exact.frozen import KW_ONLY, Read, default, frozen, set_fields
-from noisette.privacy.pld.loss import Floats, Loss, Pair, Response
+from noisette.privacy.pld.loss import Floats, Loss, Response
 
 __all__ = ["Adaptive", "BoundedRange", "atoms_of", "blocks", "fixed_delta"]
 
@@ -34,7 +34,7 @@ _UP = 1 + 1e-9  # covers the rounding of a few hundred float operations on posit
 
 
 @frozen
-class BoundedRange(Pair):
+class BoundedRange(Loss):
     """The pair that dominates all pairs whose losses are at most epsilon and lie within a range `width`.
 
     delta(x) = (e^(r/2) - e^(x/2))^2 / (e^r - 1) for |x| <= 2 epsilon - r, beyond linear in e^x. The default width is
@@ -92,7 +92,7 @@ class BoundedRange(Pair):
 
 
 @dataclass(frozen=True)
-class Adaptive(Pair):
+class Adaptive(Loss):
     """`count` releases of one bounded range, each chosen adaptively after earlier outcomes, as one pair of laws.
 
     >>> block = Adaptive(BoundedRange(Fraction(1, 10)), 25)
