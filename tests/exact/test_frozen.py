@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from fractions import Fraction
 from typing import Annotated, get_type_hints
@@ -10,6 +11,7 @@ import pytest
 
 from noisette.errors import InputError
 from noisette.exact.frozen import KW_ONLY, Positive, Read, Whole, default, frozen, set_fields
+from noisette.exact.number import Number
 
 
 def _even(value: int, name: str) -> int:
@@ -84,6 +86,11 @@ def test_a_class_refuses_what_its_readers_and_checks_refuse_and_those_of_the_cla
         make()
 
 
-def test_the_type_of_a_field_is_what_it_holds():
+def test_the_type_of_a_field_is_what_it_holds_and_a_constructor_shows_what_it_takes():
+    assert str(inspect.signature(Noise)) == (
+        "(scale: int | float | str | fractions.Fraction | decimal.Decimal, *, "
+        "draws: int = 1, grid: int | None = None) -> None"
+    )
+    assert inspect.signature(Even).parameters["scale"].annotation == Number
     assert get_type_hints(Noise) == {"scale": Fraction, "_": KW_ONLY, "draws": int, "grid": Fraction}
     assert [one.name for one in dataclasses.fields(Even)] == ["scale", "draws", "grid", "pairs"]

@@ -32,8 +32,15 @@ Held = TypeVar("Held")
 Reader: TypeAlias = Callable[[Any, str], Any]
 
 
+@dataclass(frozen=True)
+class _Takes:
+    """The type that a field takes, beside the one it holds."""
+
+    given: Any
+
+
 class Read(Generic[Given, Held]):
-    """The type of a field that takes one type and holds another; when the program runs, it is the type held."""
+    """The type of a field that takes one type and holds another: `Read[Number, Fraction]`."""
 
     if TYPE_CHECKING:
 
@@ -44,7 +51,7 @@ class Read(Generic[Given, Held]):
     else:
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
-            return types[1]
+            return Annotated[types[1], _Takes(types[0])]
 
 
 Exact: TypeAlias = Annotated[Read[Number, Fraction], fraction]
@@ -76,7 +83,7 @@ def frozen(kind: type[T]) -> type[T]:
     """
     hints = get_annotations(kind, eval_str=True)
     readers: list[tuple[str, Reader]] = [
-        (name, reader) for name, hint in hints.items() for reader in getattr(hint, "__metadata__", ())
+        (name, part) for name, hint in hints.items() for part in getattr(hint, "__metadata__", ()) if callable(part)
     ]
     inherited, check = getattr(super(kind, kind), "__post_init__", None), vars(kind).get("__post_init__")
 
@@ -90,4 +97,12 @@ def frozen(kind: type[T]) -> type[T]:
 
     if readers or check:
         kind.__post_init__ = read  # type: ignore[attr-defined]
-    return dataclass(frozen=True)(kind)
+    made = dataclass(frozen=True)(kind)
+    made.__init__.__annotations__.update({name: _taken(hint) for name, hint in made.__init__.__annotations__.items()})
+    return made
+
+
+def _taken(hint: Any) -> Any:
+    """What a constructor shows as the type of a field: what it takes, without readers."""
+    parts = getattr(hint, "__metadata__", None)
+    return hint if parts is None else next((x.given for x in parts if isinstance(x, _Takes)), hint.__origin__)
