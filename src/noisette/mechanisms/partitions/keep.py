@@ -14,15 +14,15 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, Exact, Positive, Whole, frozen
+from noisette.exact.frozen import KW_ONLY, Positive, Read, Whole, frozen
 from noisette.exact.integers import CHUNK, Integers
-from noisette.exact.number import level_of, whole
+from noisette.exact.number import Number, fraction, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.mechanisms.additive.lattice import integer_answer
@@ -47,6 +47,9 @@ _MANY = 10**7  # for more groups only the even split is tried
 _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
+Delta0: TypeAlias = Annotated[Read[Number, Fraction], lambda given, _: fraction(given, "delta")]
+
+
 @frozen
 class Keep(Mechanism):
     """One bit for each group, from the number of its units; `epsilon` and `delta0` are what each group costs.
@@ -63,7 +66,7 @@ class Keep(Mechanism):
     kind = Output.GROUPS
     sized_by = "epsilon"
     epsilon: Positive
-    delta0: Exact
+    delta0: Delta0
     _: KW_ONLY
     groups: Whole = 1
     norm: ClassVar[float] = 1

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, Exact, Positive, Read, default, frozen, optional, set_fields
+from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, optional, set_fields
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.partitions.keep import Keep
+from noisette.mechanisms.partitions.keep import Delta0, Keep
 from noisette.mechanisms.partitions.per_partition import read_promise
 from noisette.mechanisms.selection.exponential import Candidates, Exponential, Monotone
 from noisette.privacy import Approx, Promise
@@ -60,7 +60,7 @@ class GapMax(Mechanism):
     sized_by = "epsilon"
     tightness = 0.999  # neighbours on either half of the curve use all of epsilon and delta, up to rounding
     epsilon: Positive
-    delta0: Exact
+    delta0: Delta0
     _: KW_ONLY
     candidates: Candidates
     monotone: Monotone = False
