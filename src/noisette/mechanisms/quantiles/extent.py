@@ -99,7 +99,7 @@ class Extent(Mechanism):
         """Return the one for a histogram's sensitivity whose `low` lies as far out as it can at that level."""
         records, relation = agreed_records(guarantee, sensitivity)
         one = cls(pure_epsilon(guarantee) / records, cells=cells, within=1, beyond=0, neighbours=relation)
-        odds = math.log(one._rising.strays(one.cells, 0) / (1 - _read(level)))
+        odds = math.log(one._rising.strays(one.cells, 0) / (1 - level_of(level)))
         within, beyond = odds * one._rising.scale, -math.log(_GOES_ON) * one._falling.threshold_scale
         return cls(
             one.epsilon, cells=cells, within=max(1, math.ceil(within)), beyond=math.ceil(beyond), neighbours=relation
@@ -163,7 +163,7 @@ class Extent(Mechanism):
 
         A search ends t too early if the N of one of its cells is that large, and t too late only if its Z is.
         """
-        _read(level)
+        level_of(level)
         low, high = -1, 2 + math.ceil((50 + math.log(self.cells)) * float(sum(1 / rate for rate in self.rates)))
         while high - low > 1:
             middle = (low + high) // 2
@@ -204,11 +204,6 @@ class Extent(Mechanism):
 def _left_above(counts: NDArray[np.int64], low: int) -> NDArray[np.int64]:
     """How many values are in each cell above `low` and further up, with a minus: it is to be above -beyond."""
     return np.negative(np.cumsum(counts[:low:-1])[::-1])
-
-
-def _read(level: float) -> float:
-    level_of(level)
-    return level
 
 
 examples = [
