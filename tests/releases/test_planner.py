@@ -87,6 +87,20 @@ def test_shares_of_a_wavelet_take_into_account_how_far_levels_move():
     assert haar.error < plain.error(low, high)
 
 
+def test_blocks_smaller_than_a_unit_spreads_over_are_left_out():
+    part, low_high = Contribution(16, 1, 16), all_ranges(256)[:2]
+    plan = best("rho=0.1", 256, ranges=low_high, part=part)
+    smooth = [one for one in plan.candidates if one.gaussian]
+    (blocks,) = (one for one in smooth if one.name.startswith("blocks"))
+    assert blocks.name == "blocks of 256, 128, 64, 32, 1"
+    for shares in np.random.default_rng(1).uniform(0.8, 1.25, (8, 5)):
+        made = Linear.calibrated("rho=0.1", blocks.strategy, part=part, shares=shares * blocks.shares, gaussian=True)
+        assert made.error(*low_high) > blocks.error * (1 - 1e-9)
+    every = tuple(2**j for j in range(8, -1, -1))
+    plain = Linear.calibrated("rho=0.1", Tree(256, every), part=part, gaussian=True)
+    assert blocks.error < 0.96 * plain.error(*low_high)
+
+
 def test_any_workload_up_to_1024_cells():
     queries = np.kron(np.eye(4), np.ones((5, 6)))
     plan = best_for(1, queries)

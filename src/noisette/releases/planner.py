@@ -144,13 +144,14 @@ def _noises(promise: Promise) -> tuple[bool, ...]:
 def _on_a_line(cells: int, low: Counts, high: Counts, moved: Moved, gaussian: bool) -> Iterator[Candidate]:
     workload = energies(low, high, cells)
     yield Candidate("single cells", Tree(cells), (1.0,), gaussian)
-    chain = best_chain(workload, gaussian=gaussian)
+    far = tuple(float(moved(Tree(cells, (2**j, 1)[j == 0 :]))[0].l2) for j in range(len(workload.by_exponent)))
+    chain = best_chain(workload, gaussian=gaussian, moved=far if gaussian else ())
     if len(chain.sizes) > 1:
         name = f"blocks of {', '.join(map(str, chain.sizes))}"
         yield Candidate(name, Tree(cells, chain.sizes), chain.shares, gaussian)
     haar = Haar(cells)
-    far = [float(one.l2 if gaussian else one.l1) for one in moved(haar)]
-    yield Candidate("Haar wavelet", haar, haar.shares_for(workload, gaussian=gaussian, moved=far), gaussian)
+    norms = [float(one.l2 if gaussian else one.l1) for one in moved(haar)]
+    yield Candidate("Haar wavelet", haar, haar.shares_for(workload, gaussian=gaussian, moved=norms), gaussian)
     if gaussian and cells <= toeplitz.MOST_CELLS and not low.any():
         yield Candidate("square root of prefix sums", toeplitz.SquareRoot(cells), (1.0,), gaussian)
 

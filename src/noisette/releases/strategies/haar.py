@@ -71,9 +71,11 @@ class Haar:
         """The total and the differences of all nodes that have cells, exactly."""
         u, differences = np.asarray(x, np.int64), []
         while len(u) > 1:
-            pairs = np.pad(u, (0, len(u) % 2)).reshape(-1, 2)
-            differences.append(pairs[:, 0] - pairs[:, 1])
-            u = pairs.sum(axis=1)
+            left, right = u[::2], u[1::2]
+            d, u = left.copy(), left.copy()
+            d[: len(right)] -= right
+            u[: len(right)] += right
+            differences.append(d)
         return [u, *differences[::-1]]
 
     def blocks(self) -> tuple[tuple[int, int], ...]:
