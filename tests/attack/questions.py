@@ -254,6 +254,14 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     "Best": _best,
     "Centre": lambda rng: f'nz.Centre("{rng.choice(["k", "x", "d"])}", of={_rows(rng)}{rng.choice(["", ", width=4"])})',
     "Choose": _choose,
+    "Histogram": lambda rng: (
+        f'nz.Histogram("{rng.choice(["k", "x", "d", "b", "g", "FLOOR(x)"])}", bins={rng.choice(["None", "3", "700"])}, '
+        f"unbiased={rng.random() < 0.3}, of={_rows(rng)})"
+    ),
+    "Ranges": lambda rng: (
+        f'nz.Ranges("{rng.choice(["k", "x", "d", "LEAST(GREATEST(k, 0), 3)"])}", bins={rng.choice(["None", "5"])}, '
+        f"prefixes={rng.random() < 0.3}, of={_rows(rng)})"
+    ),
     "LeftOut": lambda rng: (
         "nz.LeftOut("
         + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])

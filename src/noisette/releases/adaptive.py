@@ -232,8 +232,8 @@ def one_node(rows: int, neighbours: Neighbours) -> Sensitivity:
     Under replace another unit's rows come in another node: (a - b)^2 <= a^2 + b^2 for counts.
     """
     if neighbours is Neighbours.ADD_REMOVE:
-        return Sensitivity(rows, rows**2, rows, 1, neighbours=neighbours)
-    return Sensitivity(2 * rows, 2 * rows**2, rows, 2, neighbours=neighbours)
+        return Sensitivity(rows, rows**2, rows, rows, neighbours=neighbours)
+    return Sensitivity(2 * rows, 2 * rows**2, rows, 2 * rows, neighbours=neighbours)
 
 
 def _fitted(shares: Sequence[float], *, squared: bool) -> tuple[Fraction, ...]:

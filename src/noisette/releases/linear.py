@@ -74,12 +74,15 @@ class Strategy(Protocol):
         ...
 
 
-def placed(part: Contribution, block: int, neighbours: Neighbours, *, signed: bool = False) -> Sensitivity:
+def placed(
+    part: Contribution, block: int, neighbours: Neighbours, *, signed: bool = False, alone: bool = False
+) -> Sensitivity:
     """How far one unit moves counts of disjoint blocks of cells, at most; `signed` if cells count as 1 or -1.
 
     A unit may put all of its rows into one block, as far as the limit on rows of one cell allows, then fill the next
-    one. That placement is worst in every norm at once. Under replace another unit's rows come: signs make both move the
-    same number (4 squares), without signs they are worst in different blocks (2 squares).
+    one. That placement is worst in l1, l2 and linf at once; single rows in many blocks move the most numbers (l0).
+    Under replace another unit's rows come: signs make both move the same number (4 squares), without signs they are
+    worst in different blocks (2 squares). A block that is `alone`, the only one, moves by the rows of one unit.
 
     >>> placed(Contribution(3, 2, 5), 1, Neighbours.ADD_REMOVE).l2_squared      # 2 + 2 + 1 rows in single cells
     Fraction(9, 1)
@@ -87,8 +90,11 @@ def placed(part: Contribution, block: int, neighbours: Neighbours, *, signed: bo
     Fraction(25, 1)
     """
     most = min(part.total, part.rows * min(block, part.groups))
+    if alone:
+        far = 2 * most if signed and neighbours is Neighbours.REPLACE else most
+        return Sensitivity(far, far**2, far, 1, neighbours=neighbours)
     full, rest = divmod(part.total, most)
-    touched, squares = full + (rest > 0), full * most**2 + rest**2
+    touched, squares = min(part.groups, part.total), full * most**2 + rest**2
     if neighbours is Neighbours.ADD_REMOVE:
         return Sensitivity(part.total, squares, most, touched, neighbours=neighbours)
     if signed:

@@ -100,9 +100,13 @@ class Tree:
 
     measure = sums
 
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """How many cells one number of each level counts as 1, and as -1, at most."""
+        return tuple((min(size, self.cells), 0) for size in self.sizes)
+
     def sensitivities(self, part: Contribution, neighbours: Neighbours) -> tuple[Sensitivity, ...]:
         """How far one unit can move the counts of each level."""
-        return tuple(placed(part, size, neighbours) for size in self.sizes)
+        return tuple(placed(part, size, neighbours, alone=size == self.cells) for size, _ in self.blocks())
 
     def shares(self, *, gaussian: bool) -> tuple[float, ...]:
         """The shares of least error for all ranges, or all prefixes."""
