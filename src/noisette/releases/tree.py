@@ -193,7 +193,7 @@ class Weights:
 
 
 @lru_cache(maxsize=8)
-def _known_weights(tree: Tree, v: tuple[float, ...]) -> list[Weights]:
+def _known_weights(tree: Tree, v: tuple[float, ...]) -> tuple[Weights, ...]:
     """The weights of each level above the cells, for one variance a level."""
     found, full, last = [], v[-1], v[-1]
     for level in range(tree.levels - 2, -1, -1):
@@ -203,7 +203,7 @@ def _known_weights(tree: Tree, v: tuple[float, ...]) -> list[Weights]:
         part, share = below / (v[level] + below), shares(room)
         full, last = (part * v[level]).tolist()
         found.append(Weights((float(part[0]), float(part[1])), float(share[0, 0]), share[1]))
-    return found[::-1]
+    return tuple(found[::-1])
 
 
 def shares(room: Floats) -> Floats:
