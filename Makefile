@@ -9,7 +9,7 @@ QUIETLY = -qq --disable-pip-version-check
 
 MINUTES ?= 60
 
-.PHONY: help demo test test-oldest soak attack check bench lock clean
+.PHONY: help demo test test-oldest soak attack check bench bench-error lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -38,6 +38,9 @@ check: .venv/.stamp     ## format, lint, types and the quick tests
 
 bench: .venv-bench/.stamp     ## side by side with named peers
 	@.venv-bench/bin/python -m benchmarks
+
+bench-error: .venv/.stamp     ## errors of histograms on real data, side by side with published ones
+	@.venv/bin/python -m benchmarks.error
 
 lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions: make lock UPGRADE=--upgrade)
 	@.venv-lock/bin/uv pip compile pyproject.toml --group dev --extra plot $(UPGRADE) -o requirements-dev.lock \

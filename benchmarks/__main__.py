@@ -18,6 +18,7 @@ from benchmarks import (
     independence,
     keys,
     ledger,
+    linear,
     noise,
     quantiles,
     small,
@@ -39,6 +40,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "sparse_vector": sparse_vector.run,
     "quantiles": quantiles.run,
     "keys": keys.run,
+    "linear": linear.run,
 }
 LATEST = Path(__file__).with_name("latest.json")
 

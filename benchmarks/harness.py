@@ -29,12 +29,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Check:
-    """A ratio and what it should be; without a target it is only reported."""
+    """A ratio, or a number of some other unit, and what it should be; without a target it is only reported."""
 
     what: str
     value: float
     at_most: float | None = None
     at_least: float | None = None
+    unit: str = " ×"
 
     @property
     def passed(self) -> bool | None:
@@ -47,13 +48,18 @@ class Check:
     def target(self) -> str:
         """The target as text."""
         if self.at_most is not None:
-            return f"≤ {self.at_most:g} ×"
-        return "" if self.at_least is None else f"≥ {self.at_least:g} ×"
+            return f"≤ {self.at_most:g}{self.unit}"
+        return "" if self.at_least is None else f"≥ {self.at_least:g}{self.unit}"
+
+    @property
+    def text(self) -> str:
+        """The value as text."""
+        return times(self.value) if self.unit == " ×" else f"{self.value:.4g}{self.unit}"
 
     @property
     def cells(self) -> list[str]:
-        """The last three cells of a table's row: ratio, target, verdict."""
-        return [times(self.value), self.target, {True: "pass", False: "MISS", None: ""}[self.passed]]
+        """The last three cells of a table's row: value, target, verdict."""
+        return [self.text, self.target, {True: "pass", False: "MISS", None: ""}[self.passed]]
 
 
 @dataclass(frozen=True)

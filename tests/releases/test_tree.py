@@ -60,6 +60,17 @@ def test_estimates_and_variances_are_those_of_least_squares(cells, sizes):
     assert tree.levels == 1 or not np.allclose(twin.variances(low, high), truth)
 
 
+@pytest.mark.parametrize(("cells", "sizes"), [*SHAPES, (4097, (1024, 128, 16, 1)), (2048, (256, 16, 1))])
+def test_one_variance_for_each_level_gives_the_same_numbers(cells, sizes):
+    tree, rng = Tree(cells, sizes), np.random.default_rng(cells)
+    y, _ = noisy(tree, rng)
+    for v in (rng.uniform(0.5, 3, tree.levels).tolist(), [np.inf] * (tree.levels - 1) + [1.0]):
+        spread = [np.full(tree.nodes(level), one) for level, one in enumerate(v)]
+        assert np.array_equal(tree.infer(y, v), tree.estimate(y, spread).x)
+    equal = [1.0] * tree.levels
+    assert tree.levels == 1 or cells == 1 or not np.allclose(tree.infer(y, [2.0, *equal[1:]]), tree.infer(y, equal))
+
+
 @pytest.mark.parametrize(("cells", "sizes"), SHAPES)
 def test_nodes_may_be_left_out(cells, sizes):
     tree, rng = Tree(cells, sizes), np.random.default_rng(cells)

@@ -258,7 +258,7 @@ def _counts(x: Any, cells: int) -> Counts:
     found = np.asarray(x)
     if found.shape != (cells,) or found.dtype.kind not in "iu":
         raise InputError(f"There must be one whole number for each of the {cells:,} cells.")
-    return found.astype(np.int64)
+    return found.astype(np.int64, copy=False)
 
 
 def _ends(ends: Any) -> Counts:

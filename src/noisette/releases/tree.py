@@ -15,6 +15,7 @@ Var(sum a_c r_c) = sum a_c^2 s_c - (sum a_c s_c)^2 / S. Along the two ends of a 
 steps as there are levels.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -112,8 +113,23 @@ class Tree:
         return level_shares(self.cells, self.sizes, gaussian=gaussian, prefixes=self.prefixes)
 
     def infer(self, y: Sequence[Floats], v: Sequence[float]) -> Floats:
-        """Least squares for one variance a level."""
-        return self.estimate(y, self._spread(tuple(v))).x
+        """Least squares for one variance a level: `estimate`, with numbers where that has arrays of equal numbers."""
+        if not all(0 < one < math.inf for one in v):
+            return self.estimate(y, self._spread(tuple(v))).x
+        known = _known_weights(self, tuple(v))
+        z, inner = [np.asarray(y[-1], float)], []
+        for level in range(self.levels - 2, -1, -1):
+            own, part = np.asarray(y[level], float), known[level].part
+            inner.append(self.children(level, z[-1]).sum(axis=1))
+            z.append(part[0] * own + (1 - part[0]) * inner[-1])
+            z[-1][-1] = part[1] * own[-1] + (1 - part[1]) * inner[-1][-1]
+        u = z[-1]
+        for level in range(self.levels - 1):
+            more, rows = u - inner[-1 - level], self.children(level, z[-2 - level])
+            found = rows + (more * known[level].full)[:, None]
+            found[-1] = rows[-1] + more[-1] * known[level].last
+            u = found.ravel()[: self.nodes(level + 1)]
+        return u
 
     def variances(self, low: Counts, high: Counts, v: Sequence[float]) -> Floats:
         """The variance of the error of each range, for one variance a level."""
@@ -161,6 +177,33 @@ def _known_fit(tree: Tree, v: tuple[float, ...]) -> "Fit":
     """A fit to nothing: its variances are those of every fit with the same variances of the levels."""
     spread = tree._spread(v)
     return tree.estimate([np.zeros(len(level)) for level in spread], spread)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What least squares does at the nodes of a level: those that have all their children, and the last one.
+
+    `part` of a node's own count in its z, of a full node and of the last one · the share of what is left over that each
+    child of a `full` node gets, and those that the children of the `last` one get.
+    """
+
+    part: tuple[float, float]
+    full: float
+    last: Floats
+
+
+@lru_cache(maxsize=8)
+def _known_weights(tree: Tree, v: tuple[float, ...]) -> tuple[Weights, ...]:
+    """The weights of each level above the cells, for one variance a level."""
+    found, full, last = [], v[-1], v[-1]
+    for level in range(tree.levels - 2, -1, -1):
+        room, held = np.full((2, tree.fan_out(level)), full), (tree.nodes(level + 1) - 1) % tree.fan_out(level)
+        room[1, held], room[1, held + 1 :] = last, 0.0
+        below = room.sum(axis=1)
+        part, share = below / (v[level] + below), shares(room)
+        full, last = (part * v[level]).tolist()
+        found.append(Weights((float(part[0]), float(part[1])), float(share[0, 0]), share[1]))
+    return tuple(found[::-1])
 
 
 def shares(room: Floats) -> Floats:

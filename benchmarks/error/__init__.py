@@ -1,0 +1,1 @@
+"""Errors and error bars of released histograms on real data, beside those of published algorithms."""

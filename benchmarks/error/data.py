@@ -1,0 +1,113 @@
+"""Real histograms with their workloads, and the errors that published algorithms make on them.
+
+The files lie beside the checkout: the vectors, workloads and errors of DPBench, and the Adult table.
+[Hay-Machanavajjhala-Miklau-Chen-Zhang 2016]
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+SHARED = Path(__file__).parents[3] / "shared"
+EPSILONS = (0.01, 0.1, 1.0)
+PREFIXES, RANGES = "Prefix", "RandomRange2000"
+ADULT = ("age", "fnlwgt", "hours-per-week", "capital-gain")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Ranges of cells low .. high, both included."""
+
+    name: str
+    low: Counts
+    high: Counts
+
+    def of(self, x: Any) -> Floats:
+        """The number in each range of the cells x."""
+        before = np.concatenate([[0], np.cumsum(x)])
+        return np.asarray(before[self.high + 1] - before[self.low], float)
+
+    @property
+    def prefixes(self) -> bool:
+        """Whether the ranges are prefixes."""
+        return self.name == PREFIXES
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of cells, the ranges that are asked, and published scaled errors by epsilon, workload and algorithm."""
+
+    name: str
+    x: Counts
+    workloads: tuple[Workload, ...]
+    published: dict[tuple[float, str], dict[str, float]] = field(default_factory=dict)
+
+
+def missing(shared: Path) -> list[Path]:
+    """The files without which nothing can be compared."""
+    needed = [shared / "anchors" / "dpbench.json", shared / "data" / "dpbench_workloads.json"]
+    absent = [path for path in needed if not path.exists()]
+    if needed[0] in absent:
+        return absent
+    return absent + [path for path in _vectors(shared).values() if not path.exists()]
+
+
+def _errors(shared: Path) -> list[dict[str, Any]]:
+    """The published errors in one dimension."""
+    read = json.loads((shared / "anchors" / "dpbench.json").read_text(encoding="utf-8"))
+    return [one for one in read if one["dims"] == 1]
+
+
+def _vectors(shared: Path) -> dict[str, Path]:
+    return {one["dataset"]: shared / "data" / "dpbench" / one["file"] for one in _errors(shared)}
+
+
+def histograms(shared: Path, epsilons: Sequence[float] = EPSILONS) -> list[Histogram]:
+    """The one-dimensional sets that have published errors."""
+    given = json.loads((shared / "data" / "dpbench_workloads.json").read_text(encoding="utf-8"))["1D"]
+    low, high = np.array(given[RANGES], np.int64).T
+    errors, found = _errors(shared), []
+    for name, path in _vectors(shared).items():
+        x = np.load(path).astype(np.int64)
+        published: dict[tuple[float, str], dict[str, float]] = {
+            key: {} for key in product(epsilons, (PREFIXES, RANGES))
+        }
+        for one in errors:
+            if one["dataset"] == name and (one["eps"], one["workload"]) in published:
+                published[one["eps"], one["workload"]][one["algorithm"]] = one["scaled_error"]
+        found.append(Histogram(name, x, (prefixes(len(x)), Workload(RANGES, low, high)), published))
+    return found
+
+
+def prefixes(cells: int) -> Workload:
+    """All prefixes of a line."""
+    return Workload(PREFIXES, np.zeros(cells, np.int64), np.arange(cells))
+
+
+def adult(shared: Path) -> list[Histogram]:
+    """Columns of the Adult table, with all their prefixes and all their ranges; none if the table is not there."""
+    table, domain = shared / "data" / "adult.csv", shared / "data" / "adult-domain.json"
+    if not (table.exists() and domain.exists()):
+        return []
+    sizes = json.loads(domain.read_text(encoding="utf-8"))
+    with table.open(encoding="utf-8") as lines:
+        names = next(lines).strip().split(",")
+        rows = np.loadtxt(lines, dtype=np.int64, delimiter=",", ndmin=2)
+    return [
+        Histogram(
+            name,
+            np.bincount(rows[:, names.index(name)], minlength=sizes[name]),
+            (prefixes(sizes[name]), Workload("all ranges", *np.triu_indices(sizes[name]))),
+        )
+        for name in ADULT
+        if name in names
+    ]
