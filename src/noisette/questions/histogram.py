@@ -18,6 +18,7 @@ from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.data import JsonQuestion
@@ -84,6 +85,11 @@ class Adapted(Procedure):
     tree: AdaptiveTree
     level: float
     plain: tuple[tuple[str, float], Linear]
+
+    @property
+    def prepared(self) -> Prepared:
+        """The query that counts."""
+        return self.cells.prepared
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error of the best plain strategy, which this one usually stays below."""

@@ -15,6 +15,7 @@ from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.parts.line_cells import LineCells
@@ -82,6 +83,11 @@ class Measured(Procedure):
     made: Linear
     level: float
     note: str
+
+    @property
+    def prepared(self) -> Prepared:
+        """The query that counts."""
+        return self.cells.prepared
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The widest error bar of a single cell, and that of a typical range."""
