@@ -170,7 +170,8 @@ def rectangles(estimate: Estimate, low: Any, high: Any) -> Floats:
     """The estimated number in each rectangle of a grid, given by its first and last cell.
 
     >>> from noisette.releases.tree import Tree
-    >>> rectangles(Estimate(Product((Tree(2), Tree(3))), np.arange(6.0), (1.0,)), [[0, 1]], [[1, 2]]).tolist()
+    >>> estimate = Estimate(Product((Tree(2), Tree(3))), np.arange(6.0), ())
+    >>> rectangles(estimate, [[0, 1]], [[1, 2]]).tolist()
     [12.0]
     """
     if not isinstance(estimate.strategy, Product):
