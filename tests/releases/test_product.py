@@ -9,7 +9,7 @@ from tests.strategies import RELATIONS, largest, least_squares, levels, noisy, w
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.query.measure import Contribution
-from noisette.releases.linear import ONE_ROW, Estimate, Linear, placed
+from noisette.releases.linear import ONE_ROW, Estimate, Linear, placed, weights
 from noisette.releases.strategies.haar import Haar
 from noisette.releases.strategies.nominal import Nominal
 from noisette.releases.strategies.product import Product, rectangles
@@ -67,6 +67,9 @@ def test_estimates_are_unbiased_and_variances_exact_for_any_variances(grid):
     low, high, queries = all_rectangles(grid.shape)
     truth = ((queries @ inverse) ** 2 * spread).sum(axis=1)
     assert np.allclose(grid.rectangle_variances(low, high, v), truth, rtol=1e-7, atol=0)
+    by_level = np.stack([(part**2).sum(axis=1) for part in np.split(inverse, cuts, axis=1)], axis=1)
+    cells = np.arange(grid.cells)
+    assert np.allclose(weights(grid, cells, cells, v), by_level, rtol=1e-6, atol=1e-9 * by_level.max())
 
 
 @pytest.mark.parametrize("part", PARTS)

@@ -29,14 +29,12 @@ from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
-from noisette.releases.linear import ONE_ROW, Estimate, Strategy, placed
+from noisette.releases.linear import ONE_ROW, Estimate, Strategy, placed, weights
 
 __all__ = ["Product", "rectangles"]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
-
-_STEP = 1e-4  # relative, for derivatives: their error is its square
 
 
 @dataclass(frozen=True)
@@ -120,23 +118,36 @@ class Product:
 
     def variances(self, low: Counts, high: Counts, v: Sequence[float]) -> Floats:
         """The variance of cells low .. high in row-major order, where these are a rectangle: a cell, rows, the grid."""
+        return self.rectangle_variances(*self._corners(low, high), v)
+
+    def weights(self, low: Counts, high: Counts, v: Sequence[float]) -> Floats:
+        """The sum of squared weights of each level's numbers in the estimates of such cells."""
+        found: Floats = np.ones((len(low), 1))
+        for axis, start, stop, a in self._sides(*self._corners(low, high), v):
+            found = np.einsum("rl,rk->rlk", found, weights(axis, start, stop, a.tolist())).reshape(len(low), -1)
+        return found
+
+    def rectangle_variances(self, low: Any, high: Any, v: Sequence[float]) -> Floats:
+        """The variance of each rectangle, given by its first and last cell: a row of coordinates for each."""
+        sides = self._sides(low, high, v)
+        if np.allclose(reduce(np.multiply.outer, [a for *_, a in sides]).ravel(), v, rtol=1e-13, atol=0):
+            return np.asarray(math.prod(axis.variances(start, stop, a.tolist()) for axis, start, stop, a in sides))
+        found = np.broadcast_to(np.reshape(v, self._levels), (len(sides[0][1]), *self._levels))
+        for axis, start, stop, a in sides:
+            found = np.asarray(np.einsum("rl,rl...->r...", weights(axis, start, stop, a.tolist()), found))
+        return found
+
+    def _corners(self, low: Counts, high: Counts) -> tuple[Counts, Counts]:
         first, last = np.unravel_index(low, self.shape), np.unravel_index(high, self.shape)
         corners = np.stack(first, axis=-1), np.stack(last, axis=-1)
         if not np.array_equal(np.prod(corners[1] - corners[0] + 1, axis=-1), np.asarray(high) - low + 1):
             raise InputError("Cells low .. high of a grid are no rectangle: ask for rectangle_variances.")
-        return self.rectangle_variances(*corners, v)
+        return corners
 
-    def rectangle_variances(self, low: Any, high: Any, v: Sequence[float]) -> Floats:
-        """The variance of each rectangle, given by its first and last cell: a row of coordinates for each."""
+    def _sides(self, low: Any, high: Any, v: Sequence[float]) -> list[tuple[Strategy, Counts, Counts, Floats]]:
+        """For each axis its strategy, the sides of the rectangles there, and the variances of its levels."""
         first, last = np.atleast_2d(np.asarray(low, np.int64)), np.atleast_2d(np.asarray(high, np.int64))
-        factors, table = self._factors(v), np.asarray(v, float).reshape(self._levels)
-        sides = list(zip(self.axes, first.T, last.T, factors, strict=True))
-        if np.allclose(_outer(factors), table, rtol=1e-13, atol=0):
-            return np.asarray(math.prod(axis.variances(start, stop, tuple(a)) for axis, start, stop, a in sides))
-        found: Floats = np.broadcast_to(table, (len(first), *table.shape))
-        for axis, start, stop, a in sides:
-            found = np.einsum("rl,rl...->r...", _weights(axis, start, stop, a), found)
-        return found
+        return list(zip(self.axes, first.T, last.T, self._factors(v), strict=True))
 
     # Levels of the axes
 
@@ -199,22 +210,6 @@ def _inferred(axis: Strategy, y: Sequence[Floats], a: Floats) -> Floats:
     lines = zip(*(np.ascontiguousarray(level.reshape(len(level), -1).T) for level in y), strict=True)
     found = np.stack([axis.infer(line, tuple(a)) for line in lines], axis=1)
     return found.reshape(-1, *y[0].shape[1:])
-
-
-def _weights(axis: Strategy, low: Counts, high: Counts, a: Floats) -> Floats:
-    """|r_l|^2 of each level for ranges of an axis: the derivative of their variance in a_l."""
-    if len(a) == 1:
-        return np.asarray(axis.variances(low, high, tuple(a))[:, None] / a)
-    found = []
-    for level, one in enumerate(a):
-        step = np.where(np.arange(len(a)) == level, _STEP, 0.0)
-        more, less = (axis.variances(low, high, tuple(a * (1 + sign * step))) for sign in (1, -1))
-        found.append((more - less) / (2 * _STEP * one))
-    return np.stack(found, axis=1)
-
-
-def _outer(factors: Sequence[Floats]) -> Floats:
-    return np.asarray(reduce(np.multiply.outer, factors))
 
 
 def _multiplied(rows: Sequence[Sensitivity], neighbours: Neighbours) -> Sensitivity:
