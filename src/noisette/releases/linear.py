@@ -85,6 +85,7 @@ def placed(
     one. That placement is worst in l1, l2 and linf at once; single rows in many blocks move the most numbers (l0).
     Under replace another unit's rows come: signs make both move the same number (4 squares), without signs they are
     worst in different blocks (2 squares). A block that is `alone`, the only one, moves by the rows of one unit.
+    (docs/proofs/linear-strategies.md)
 
     >>> placed(Contribution(3, 2, 5), 1, Neighbours.ADD_REMOVE).l2_squared      # 2 + 2 + 1 rows in single cells
     Fraction(9, 1)

@@ -12,6 +12,7 @@ EFPA chooses k by the data.   [Acs-Castelluccia-Chen 2012]. The score of k is mi
 numbers). The noise is public, and the tail is a norm: it moves at most as far as B x, whatever is left out, by the
 triangle inequality. So one exponential mechanism chooses k, and the rest of epsilon measures the k coefficients, their
 phases too: published code adds noise to magnitudes only and releases the phases as they are, which is not private.
+Proofs: docs/proofs/linear-strategies.md
 """
 
 import math

@@ -64,7 +64,7 @@ class SquareRoot:
         Products of columns i <= j fall with j and with j - i, so a unit is worst if it fills the first cells, one after
         the other. Under replace no product of columns is negative, so that the squares of both units' moves bound that
         of their difference; for a unit whose rows may all lie in one cell, the first cell and the cell that is worst
-        together with it attain the maximum. The l1 norm under replace is a bound.
+        together with it attain the maximum. The l1 norm under replace is a bound.   (docs/proofs/linear-strategies.md)
         """
         full, rest = divmod(part.total, part.rows)
         filled = np.array(([part.rows] * full + [rest] * (rest > 0))[: self.cells], np.int64)
