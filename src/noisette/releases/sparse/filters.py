@@ -7,8 +7,10 @@ above the threshold exceeds it by a geometric variable. So the law is that of th
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,9 @@ from noisette.exact.samplers import Bounds, binomial
 from noisette.mechanisms import Geometric
 from noisette.releases.sparse.zeros import Codes, distinct, placed
 
-__all__ = ["Filter"]
+__all__ = ["Filter", "in_units"]
+
+_STEP = 256
 
 
 @dataclass(frozen=True)
@@ -57,15 +61,7 @@ class Filter:
 
     def bounds(self, scale: Fraction) -> Bounds:
         """The same as a number to be enclosed."""
-        sides = 2 if self.both else 1
-
-        def enclosed(bits: int) -> tuple[int, int]:
-            above, below = exp_bounds(-self.threshold / scale, bits + 4), exp_bounds(-1 / scale, bits + 4)
-            one = 1 << (bits + 4)
-            low, high = Fraction(sides * above[0], one + below[1]), Fraction(sides * above[1], one + below[0])
-            return math.floor(low * (1 << bits)), min(1 << bits, math.ceil(high * (1 << bits)))
-
-        return enclosed
+        return _chance(self.threshold, 2 if self.both else 1, scale)
 
     def kept(self, v: Any) -> NDArray[np.bool_]:
         """Whether a noisy count is released."""
@@ -83,3 +79,29 @@ class Filter:
         if self.both:
             above = np.where(rng.words(found, np.uint8) & 1, above, -above)
         return np.concatenate([codes[kept], new]), np.concatenate([v[kept], above]), 0.0
+
+
+@lru_cache(maxsize=64)
+def _chance(threshold: int, sides: int, scale: Fraction) -> Bounds:
+    def enclosed(bits: int) -> tuple[Fraction, Fraction]:
+        above, below = exp_bounds(-threshold / scale, bits + 4), exp_bounds(-1 / scale, bits + 4)
+        one = 1 << (bits + 4)
+        return Fraction(sides * above[0], one + below[1]), Fraction(sides * above[1], one + below[0])
+
+    return in_units(enclosed)
+
+
+def in_units(enclosed: Callable[[int], tuple[Fraction, Fraction]]) -> Bounds:
+    """A probability between two fractions as a number to be enclosed; each is computed for many precisions at once."""
+
+    @cache
+    def fine(bits: int) -> tuple[int, int]:
+        low, high = enclosed(bits)
+        return math.floor(low * (1 << bits)), min(1 << bits, math.ceil(high * (1 << bits)))
+
+    def bounds(bits: int) -> tuple[int, int]:
+        more = -bits % _STEP
+        low, high = fine(bits + more)
+        return low >> more, -(-high >> more)
+
+    return bounds

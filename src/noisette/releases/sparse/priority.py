@@ -10,7 +10,7 @@ cells alone whose noisy count reaches a threshold; then the mean is the sum over
 Without a filter, zero cells come in order of priority, as many as are needed. For t a power of 2, an empty cell's
 priority reaches t with chance p(t) = 2 a (1 - a^t) / (t (1 - a^2)). Given that, |v| has weights min(|v|, t) a^|v|: it
 is j + g, where g is geometric and j is one on 1 .. t. If too few cells reach t, those that reach t/2 and not t are
-drawn next: Binomial(rest, (p(t/2) - p(t)) / (1 - p(t))) of them. Where to begin decides about time and not about the law.
+drawn next: Binomial(rest, (p(t/2) - p(t)) / (1 - p(t))) of them. Where to begin changes the time, not the law.
 
 u is one of 1 .. 2^62, in units of 2^-62, and equal priorities go by the cell's number: in the full release, too.
 """
@@ -18,6 +18,7 @@ u is one of 1 .. 2^62, in units of 2^-62, and equal priorities go by the cell's 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from noisette.exact.random import Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, binomial
 from noisette.mechanisms import Geometric
-from noisette.releases.sparse.filters import Filter
+from noisette.releases.sparse.filters import Filter, in_units
 from noisette.releases.sparse.zeros import Codes, distinct, joined, placed, uniform_each
 
 __all__ = ["MOST", "ONE", "Priority", "first", "reaching"]
@@ -108,17 +109,18 @@ def _reaching(scale: Fraction, t: int, bits: int) -> tuple[Fraction, Fraction]:
     return max(Fraction(0), low), Fraction(2 * a_high * (one - b_low), t * (one * one - a_high * a_high))
 
 
+@lru_cache(maxsize=64)
 def _between(scale: Fraction, k: int, last: int | None) -> Bounds:
     """The chance that an empty cell's priority reaches 2^k, given that it does not reach 2^last."""
 
-    def enclosed(bits: int) -> tuple[int, int]:
+    def enclosed(bits: int) -> tuple[Fraction, Fraction]:
         low, high = _reaching(scale, 1 << k, bits + 8)
-        if last is not None:
-            least, most = _reaching(scale, 1 << last, bits + 8)
-            low, high = max(Fraction(0), (low - most) / (1 - most)), (high - least) / (1 - least)
-        return math.floor(low * (1 << bits)), min(1 << bits, math.ceil(high * (1 << bits)))
+        if last is None:
+            return low, high
+        least, most = _reaching(scale, 1 << last, bits + 8)
+        return max(Fraction(0), (low - most) / (1 - most)), (high - least) / (1 - least)
 
-    return enclosed
+    return in_units(enclosed)
 
 
 # Noisy counts and uniform numbers of empty cells
