@@ -98,10 +98,11 @@ class KeyDomain:
         null = codes >= self.known
         if self.listed is not None:
             return self._array.take(pyarrow.array(codes, mask=null))
-        steps = np.where(null, 0, codes) + self._first
+        grid = self._ruler.grid
+        steps = (np.where(null, 0, codes) + self._first) * grid.numerator
         if self.kind.type == "real":
-            return pyarrow.array(steps * float(self._ruler.grid), mask=null)
-        whole = pyarrow.array(np.rint(steps * float(self._ruler.grid)).astype(np.int64), mask=null)
+            return pyarrow.array(steps / grid.denominator, mask=null)  # the nearest doubles
+        whole = pyarrow.array(steps // grid.denominator, mask=null)
         return whole.cast(pyarrow.int32()).cast(pyarrow.date32()) if self.kind.type == "date" else whole
 
     # What an analyst names

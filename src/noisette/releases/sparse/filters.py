@@ -25,7 +25,7 @@ from noisette.exact.samplers import Bounds, binomial
 from noisette.mechanisms import Geometric
 from noisette.releases.sparse.zeros import Codes, distinct, placed
 
-__all__ = ["Filter", "in_units"]
+__all__ = ["Filter", "in_units", "noised"]
 
 _STEP = 256
 
@@ -71,7 +71,7 @@ class Filter:
         self, noise: Geometric, cells: int, codes: Codes, counts: Integers, rng: Random
     ) -> tuple[Codes, Integers, float]:
         """Cells and their noisy counts, in any order, and a sampling threshold of 0."""
-        v = noise(counts, rng)
+        v = noised(noise, counts, rng)
         kept = self.kept(v)
         found = binomial(cells - codes.size, self.bounds(noise.scale), rng)
         new = placed(distinct(cells - codes.size, found, rng), codes)
@@ -79,6 +79,11 @@ class Filter:
         if self.both:
             above = np.where(rng.words(found, np.uint8) & 1, above, -above)
         return np.concatenate([codes[kept], new]), np.concatenate([v[kept], above]), 0.0
+
+
+def noised(noise: Geometric, counts: Integers, rng: Random) -> Integers:
+    """Noisy counts of the filled cells, of which there may be none."""
+    return np.asarray(noise(counts, rng)) if counts.size else counts
 
 
 @lru_cache(maxsize=64)

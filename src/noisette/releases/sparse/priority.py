@@ -31,7 +31,7 @@ from noisette.exact.random import Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, binomial
 from noisette.mechanisms import Geometric
-from noisette.releases.sparse.filters import Filter, in_units
+from noisette.releases.sparse.filters import Filter, in_units, noised
 from noisette.releases.sparse.zeros import Codes, distinct, joined, placed, uniform_each
 
 __all__ = ["MOST", "ONE", "Priority", "first", "reaching"]
@@ -76,7 +76,7 @@ class Priority:
         if self.of is not None:
             new, v, _ = self.of.draw(noise, cells, codes, counts, rng)
             return new, v, uniform_each(np.full(new.size, ONE), rng)
-        v = np.asarray(noise(counts, rng))
+        v = noised(noise, counts, rng)
         u = uniform_each(np.full(codes.size, ONE), rng)
         found, taken = (codes, v, u), codes
         last: int | None = None
