@@ -21,6 +21,7 @@ from benchmarks import (
     noise,
     quantiles,
     small,
+    sparse_tables,
     sparse_vector,
 )
 from benchmarks.harness import Bench, Section
@@ -37,6 +38,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "ledger": ledger.run,
     "choosing": choosing.run,
     "sparse_vector": sparse_vector.run,
+    "sparse_tables": sparse_tables.run,
     "quantiles": quantiles.run,
     "keys": keys.run,
 }

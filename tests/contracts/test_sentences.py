@@ -356,7 +356,15 @@ MEANT = re.compile(
     r"(; t|T)?(he owner can .*)?\."
 )
 UNSEEN = re.compile(r"What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds\.")
-PATTERNS = [LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN]
+ABSENT = re.compile(
+    r"Combinations (whose noisy count is below [\d,]+ are left out|are a sample): one that is absent may have rows"
+    r"(, but rarely [\d,]+ or more|; value\.count\(\) allows for that)\."
+)
+EMPTY = re.compile(
+    r"At most about [\d.,e+-]+ released combinations are expected to have no row at all; "
+    r"the error bars allow for that\."
+)
+PATTERNS = [ABSENT, EMPTY, LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN]
 QUICK = [name for name in known.VALUES if "apply" not in name]
 
 

@@ -103,7 +103,7 @@ def test_a_large_cube_is_asked_like_a_small_one():
     question = nz.SparseTable(["code", "zone", "age"], size=20)
     answer = data.ask(question, spend=1)
     assert len(answer) < 200  # ones drown: only empty combinations reach the threshold
-    assert all("About" not in caveat or "released combinations" in caveat for caveat in answer.caveats)
+    assert any("expected to have no row" in caveat for caveat in answer.caveats)
     assert any("rarely" in caveat for caveat in answer.caveats)
     assert 1e17 < answer.value.procedure.made.cells < 2**62
     again = opened(table).ask(nz.SparseTable(["code", "zone", "age"], threshold=1), spend=2 * MUCH)

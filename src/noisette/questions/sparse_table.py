@@ -18,7 +18,7 @@ from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
-from noisette.query.caveats import Omission, omissions
+from noisette.query.caveats import NOISE, Omission, omissions
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure, Request, contribution
@@ -126,7 +126,7 @@ def _offer(prepared: Prepared, procedure: "Sparsely", rule: Mapping[str, Any]) -
         why=f"All {made.cells:,} combinations have noise and few are released; of the empty ones only those are drawn.",
         guarantee=made.guarantee(),
         parts=[recorded(made.noise, _ROWS, made.moved)],
-        covers="± covers the noise, given that a combination is released",
+        covers=NOISE,
         omitted=[*undeclared, *map(Omission, procedure.left_out)],
         value=lambda drawn: Cells(procedure, procedure.released(drawn)),
     )
@@ -154,7 +154,8 @@ class Sparsely:
         found = [
             f"Combinations whose noisy count is below {least:,} are left out: one that is absent may have rows, "
             f"but rarely {surely:,} or more.",
-            f"About {self.made.empty:,.3g} of the released combinations, at most, are expected to have no row at all.",
+            f"At most about {self.made.empty:,.3g} released combinations are expected to have no row at all; "
+            "the error bars allow for that.",
         ]
         sampled = "Of the others a sample is released, larger ones more probably; value.count() allows for that."
         return [*found, sampled] if self.made.rule != self.made.filter else found
