@@ -153,6 +153,7 @@ def test_a_question_that_makes_no_sense_is_refused_at_once(fields, match):
         (nz.SparseTable(["code", "age"], threshold=1), "empty cells would be released"),
         (nz.SparseTable(["age"], sample=10**9), "at most 10,000,000"),
         (nz.SparseTable(["height"]), "height"),
+        (nz.SparseTable(["age", "age"]), "once"),
     ],
 )
 def test_what_is_refused_costs_nothing(question, match):
@@ -240,12 +241,23 @@ def test_a_sample_says_what_it_covers_and_draws_itself():
     assert "sampling" in total.covers
     assert total.low <= total.n <= total.high
     table = answer.value.to_arrow()
-    assert table.column_names == ["ward", "floor", "n", "n_low", "n_high", "weight"]
-    assert sum(table["weight"].to_pylist()) == pytest.approx(total.n)
+    assert table.column_names == ["ward", "floor", "n", "n_low", "n_high", "n_weight"]
+    assert sum(table["n_weight"].to_pylist()) == pytest.approx(total.n)
     assert "ε = 2" in str(answer.plot().spec)
     assert any("sample" in caveat for caveat in answer.caveats)
     narrower = answer.value.count(level=0.5)
     assert narrower.high - narrower.low < total.high - total.low
+
+
+def test_columns_may_be_called_like_the_count():
+    table = pyarrow.table({"n": [1, 2, 2], "rows_low": [1, 1, 1]})
+    data = opened(table, n={"bounds": [0, 5]}, rows_low={"bounds": [0, 5]})
+    answer = data.ask(nz.SparseTable(["n", "rows_low"], threshold=1), spend=MUCH)
+    assert [(row["n"], row["rows_low"], row["number"]) for row in answer.rows()] == [(1, 1, 1), (2, 1, 2)]
+    assert answer.value.to_arrow()["number_weight"].to_pylist() == [1, 2]
+    assert answer.value.count({"n": 2}).n == 2
+    with pytest.raises(InputError, match="level"):
+        answer.value.count(level=95)
 
 
 def test_rows_are_in_the_order_of_their_keys():
@@ -274,6 +286,28 @@ def test_a_replaced_person_needs_twice_the_noise():
         for relation in (ADD_REMOVE, REPLACE)
     ]
     assert scales == [8, 16]
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE], ids=str)
+def test_one_unit_moves_what_is_noised_by_no_more_than_the_promise_allows(relation):
+    """The exact loss of neighbours on the worst cell, through the engine; with half the noise it would be too much."""
+    others = [(str(i), "b", 5) for i in range(20)]
+    mine = [("me", "a", 7)] * 9 + [("me", "z", 7)] * 9 + [("me", "a", 8)] * 9
+    instead = [("me", "b", 7)] * 9
+    pair = [others + mine, others + instead if relation is REPLACE else others]
+    found, offers = [], []
+    for rows in pair:
+        who, zone, age = zip(*rows, strict=True)
+        data = opened(pyarrow.table({"who": who, "zone": zone, "age": age}), rows=4, unit="who")
+        offers.append(nz.SparseTable(["zone", "age"], threshold=2).offer(data.schema, nz.Pure(1), relation, 0.95))
+        exact = data._source.aggregate(offers[-1].procedure.prepared.request, data.schema, bytes(16))
+        keys = exact.keys.to_pylist()
+        found.append({tuple(key.values()): int(n) for key, n in zip(keys, exact.measures[0], strict=True)})
+    moved = sum(abs(found[0].get(key, 0) - found[1].get(key, 0)) for key in found[0] | found[1])
+    scale = offers[0].procedure.made.noise.scale
+    assert 0 < moved / scale <= 1
+    assert scale == (4 if relation is ADD_REMOVE else 8)
+    assert 4 / (scale / 2) > 1  # four rows in one cell, with half the noise
 
 
 def test_kept_bytes_of_another_table_are_refused():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
@@ -97,7 +97,11 @@ class SparseTable(JsonQuestion):
 
 
 def _prepared(columns: Sequence[str], of: Rows, schema: Schema) -> Prepared:
-    query = canonical(rows_of(of, columns[0], schema).group_by(*columns).agg(n="COUNT(*)").query)
+    taken = {name.removesuffix(end) for name in columns for end in ("_low", "_high", "_weight")} | set(columns)
+    number = next(name for name in ("n", "rows", "number", "_n") if name not in taken or name == "_n")
+    query = canonical(rows_of(of, columns[0], schema).group_by(*columns).agg(**{number: "COUNT(*)"}).query)
+    if len(query.keys) < len(columns):
+        raise InputError("Two of the columns are the same: name each of them once.")
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
@@ -166,10 +170,11 @@ class Sparsely:
         noise = f"Geometric noise, standard deviation {spread:.4g}"
         moved = f"rows: {float(self.sensitivity.linf):.6g} in one group, {float(self.sensitivity.l1):.6g} in all"
         note = f"for combinations far above the threshold; at most about {self.made.empty:,.3g} empty ones are released"
-        return [(Expected(self._number, noise, moved, self.made.noise.interval(self.level), {}, None, note),)]
+        return [(Expected(self.number, noise, moved, self.made.noise.interval(self.level), {}, None, note),)]
 
     @property
-    def _number(self) -> str:
+    def number(self) -> str:
+        """What the column of counts is called."""
         return next(name for name, result in self.prepared.query.outputs if not isinstance(result, Key))
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
@@ -206,7 +211,7 @@ class Sparsely:
         low, high = released.bars(self.level)
         codes = self.codes_of(released.codes)
         keys = [Column(name, self.domains[at].values(codes[at])) for name, at in self.outputs]
-        return [(*keys, Column(self._number, pyarrow.array(released.v), low, high))]
+        return [(*keys, Column(self.number, pyarrow.array(released.v), low, high))]
 
     def codes_of(self, cells: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """The code of each key."""
@@ -252,14 +257,14 @@ class Cells:
             number, some = domain.chosen(given)
             chosen &= some.holds(codes)
             cells = cells // domain.size * number
-        return self.released.total(chosen, cells, self.procedure.level if level is None else level)
+        return self.released.total(chosen, cells, level_of(self.procedure.level if level is None else level))
 
     def to_arrow(self) -> pyarrow.Table:
         """The released combinations with their noisy counts, error bars, and what each counts for in a sum."""
         low, high = self.released.bars(self.procedure.level)
         keys = {name: self.procedure.domains[at].values(self._codes[at]) for name, at in self.procedure.outputs}
-        numbers = {"n": self.released.v, "n_low": low, "n_high": high, "weight": self.released.weights}
-        return pyarrow.table({**keys, **numbers})
+        numbers = {"": self.released.v, "_low": low, "_high": high, "_weight": self.released.weights}
+        return pyarrow.table({**keys, **{f"{self.procedure.number}{end}": part for end, part in numbers.items()}})
 
     def chart(self, *, note: str = "") -> "Chart":
         """The largest combinations, with their error bars."""
@@ -270,8 +275,10 @@ class Cells:
         table = self.to_arrow().take(np.argsort(-self.released.v, kind="stable")[:_DRAWN])
         names = [name for name, _ in self.procedure.outputs]
         groups = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
-        n, low, high = (table.column(name).to_pylist() for name in ("n", "n_low", "n_high"))
-        return bars(groups, {"n": (n, low, high)}, name=", ".join(names), note=note)
+        number = self.procedure.number
+        n, low, high = (table.column(f"{number}{end}").to_pylist() for end in ("", "_low", "_high"))
+        title = f"{number} by {', '.join(names)}"
+        return bars(groups, {number: (n, low, high)}, name=", ".join(names), title=title, note=note)
 
 
 examples = [
