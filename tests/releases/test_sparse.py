@@ -257,13 +257,13 @@ def the_usual_noise(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("twin", [fewer_in_each_round, the_usual_noise])
-def test_broken_samples_are_convicted(twin, monkeypatch):
+@pytest.mark.parametrize(("twin", "draws"), [(fewer_in_each_round, 2_500), (the_usual_noise, 8_000)])
+def test_broken_samples_are_convicted(twin, draws, monkeypatch):
     counts = made(sample=1)
-    right = seen(lambda: dense(counts, 1), 4_000)
+    right = seen(lambda: dense(counts, 1), draws)
     monkeypatch.setattr(Priority, "begin", lambda self, scale, cells: 3)
     twin(monkeypatch)
-    assert alike(seen(lambda: drawn(counts), 4_000), right) < ALPHA  # typically below 1e-40
+    assert alike(seen(lambda: drawn(counts), draws), right) < ALPHA  # typically below 1e-60
 
 
 @pytest.mark.slow
