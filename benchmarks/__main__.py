@@ -22,6 +22,7 @@ from benchmarks import (
     noise,
     quantiles,
     small,
+    sparse_tables,
     sparse_vector,
 )
 from benchmarks.harness import Bench, Section
@@ -38,6 +39,7 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "ledger": ledger.run,
     "choosing": choosing.run,
     "sparse_vector": sparse_vector.run,
+    "sparse_tables": sparse_tables.run,
     "quantiles": quantiles.run,
     "keys": keys.run,
     "linear": linear.run,

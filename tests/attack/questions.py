@@ -275,6 +275,10 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     "OrderStatistic": lambda rng: (
         f'nz.OrderStatistic("{_whole(rng)}", of={_rows(rng)}, by="{rng.choice(["smooth", "inverse"])}")'
     ),
+    "SparseTable": lambda rng: (
+        f'nz.SparseTable(["LEAST(GREATEST(k, 0), 3)", "{rng.choice(["b", "x > 1", "g", "d", "x"])}"], '
+        f"{rng.choice(['threshold=3', 'size=5', 'sample=4', 'sample=4, threshold=2'])}, of={_rows(rng)})"
+    ),
     "Spread": lambda rng: f'nz.Spread("{rng.choice(["k", "x", "d"])}", of={_rows(rng)})',
     "Top": lambda rng: f'nz.Top("{rng.choice(["g", "k", "LOWER(g)"])}", 2, of={_rows(rng)})',
     "Triangles": lambda rng: (

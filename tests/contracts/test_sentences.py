@@ -359,7 +359,15 @@ UNSEEN = re.compile(r"What a unit has beyond the largest candidate is not seen: 
 ABOUT = re.compile(
     r"Error bars hold on most data, not always: answer\.value\.count\(.*guaranteed=True\) has bars that do\."
 )
-PATTERNS = [ABOUT, LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN]
+ABSENT = re.compile(
+    r"Combinations (whose noisy count is below [\d,]+ are left out|are a sample): one that is absent may have rows"
+    r"(, but rarely [\d,]+ or more|; value\.count\(\) allows for that)\."
+)
+EMPTY = re.compile(
+    r"At most about [\d.,e+-]+ released combinations are expected to have no row at all; "
+    r"the error bars allow for that\."
+)
+PATTERNS = [ABOUT, ABSENT, EMPTY, LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN]
 QUICK = [name for name in known.VALUES if "apply" not in name]
 
 

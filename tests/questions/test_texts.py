@@ -78,6 +78,9 @@ def questions(curator):
         "triangles on a ladder": nz.Triangles("age", "FLOOR(age / 2)", by="inverse"),
         "left out by limits on rows": nz.LeftOut(rows=[1, 2, 4, 8, 16]),
         "left out by limits on groups": nz.LeftOut(groups=[1, 2], by=["ward", "illness"]),
+        "sparse table": nz.SparseTable(["ward", "age"]),
+        "sparse table, filtered": nz.SparseTable(["ward", "FLOOR(age / 10)"], threshold=9, of=rows),
+        "sparse table, sampled": nz.SparseTable(["ward", "FLOOR(age / 10)"], sample=12),
         "left out by bounds": nz.LeftOut("age", bounds=[(0, 50), (10, 80)], of=curator.table("visits")),
     }
 

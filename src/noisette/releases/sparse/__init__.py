@@ -1,0 +1,1 @@
+"""Counts of a huge table of which few cells are filled: read `counts` first."""
