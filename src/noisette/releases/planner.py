@@ -100,23 +100,35 @@ def best_for(
     spend: Spend,
     workload: Any,
     *,
+    weights: Any = None,
     part: Contribution = ONE_ROW,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    most: int = p_identity.MOST_CELLS,
 ) -> Plan:
-    """The best release for any linear queries of up to 1 024 cells, one query a row.
+    """The best release for any linear queries of cells, one query a row, of which some may weigh more than others.
+
+    A strategy is optimised for up to `most` cells; beside it stand single cells, and the queries themselves if they are
+    whole numbers.
 
     >>> best_for(1, [[1, 1, 1, 1, 1, 1, 1, 1]]).candidates[0].name
-    'single cells and 4 weighted sums'
+    'the queries themselves'
     """
-    promise, gram = as_promise(spend), p_identity.gram_of(workload)
-    queries, plain = np.asarray(workload, float), Matrix(np.eye(len(gram), dtype=np.int64), name="single cells")
+    promise, queries = as_promise(spend), np.asarray(workload, float)
+    weight = np.ones(len(queries)) if weights is None else np.asarray(weights, float)
+    plain = Matrix(np.eye(queries.shape[-1], dtype=np.int64), name="single cells")
 
     def variances(strategy: Strategy, v: Sequence[float]) -> Floats:
         assert isinstance(strategy, Matrix)
-        return strategy.query_variances(queries, v)
+        found: Floats = strategy.query_variances(queries, v) * (weight / weight.mean())
+        return found
 
-    found = [_optimised(gram, smooth) for smooth in _noises(promise)]
-    found += [Candidate("single cells", plain, (1.0,), smooth) for smooth in _noises(promise)]
+    tried = [plain]
+    if (queries == np.rint(queries)).all():
+        tried.append(Matrix(queries.astype(np.int64), name="the queries themselves"))
+    found = [Candidate(one.name, one, (1.0,), smooth) for one in tried for smooth in _noises(promise)]
+    if queries.shape[-1] <= most:
+        gram = p_identity.gram_of(queries * np.sqrt(weight)[:, None])
+        found += [_optimised(gram, smooth) for smooth in _noises(promise)]
     return _choose(promise, found, variances, part, neighbours)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import fraction
 from noisette.query.kind import Kind, Value
-from noisette.query.sql.constants import date, timestamp
+from noisette.query.sql.names import date, timestamp
 from noisette.query.types import ARROW
 from noisette.questions.parts.ruler import Ruler
 

@@ -1,7 +1,7 @@
-"""The cells of a column, counted by the engine: what Histogram and Ranges measure."""
+"""The cells of columns, counted by the engine: what Histogram, Ranges and Workload measure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,40 @@ from noisette.questions.parts.records import grouped, keyed
 from noisette.questions.parts.rows import Rows
 from noisette.releases.axis import Axis
 
-__all__ = ["LineCells"]
+__all__ = ["GridCells", "LineCells", "added_up"]
+
+
+@dataclass(frozen=True)
+class GridCells:
+    """The combinations of the cells of several axes, counted among some rows."""
+
+    axes: tuple[Axis, ...]
+    prepared: Prepared
+
+    @classmethod
+    def of(cls, columns: Sequence[str], bins: int | None, of: Rows, schema: Schema) -> "GridCells":
+        """The cells of columns or of expressions, as they are declared."""
+        plain = grouped(of, columns, schema)
+        pairs = zip(columns, plain.keys, strict=True)
+        axes = tuple(Axis.of(column, kind, bins) for column, kind in pairs)
+        if not any(axis.binned for axis in axes):
+            return cls(axes, plain)
+        keys = zip(axes, plain.query.keys, strict=True)
+        cells = tuple(axis.cell(key) if axis.binned else key for axis, key in keys)
+        return cls(axes, keyed(canonical(replace(plain.query, keys=cells)), schema))
+
+    def read(self, source: Source, schema: Schema, secret: bytes) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+        """The combinations that are there, as cells of each axis, with their exact counts: read after the charge."""
+        exact = source.aggregate(self.prepared.request, schema, secret)
+        assert exact.keys is not None
+        there, places = np.ones(len(exact.measures[0]), bool), []
+        for i, axis in enumerate(self.axes):
+            inside, found = axis.places(exact.keys.column(i).combine_chunks())
+            place = np.zeros(len(inside), np.int64)
+            place[inside] = found
+            places.append(place)
+            there &= inside
+        return [place[there] for place in places], exact.measures[0][there]
 
 
 @dataclass(frozen=True)
@@ -27,12 +60,8 @@ class LineCells:
     @classmethod
     def of(cls, column: str, bins: int | None, of: Rows, schema: Schema) -> "LineCells":
         """The cells of a column or of an expression, as it is declared."""
-        plain = grouped(of, [column], schema)
-        axis = Axis.of(_name(column), plain.keys[0], bins)
-        if not axis.binned:
-            return cls(axis, plain)
-        cell = replace(plain.query, keys=(axis.cell(plain.query.keys[0]),))
-        return cls(axis, keyed(canonical(cell), schema))
+        grid = GridCells.of([column], bins, of, schema)
+        return cls(grid.axes[0], grid.prepared)
 
     @property
     def rows(self) -> int:
@@ -41,14 +70,12 @@ class LineCells:
 
     def read(self, source: Source, schema: Schema, secret: bytes) -> NDArray[np.int64]:
         """The exact counts: to be called after the charge."""
-        exact = source.aggregate(self.prepared.request, schema, secret)
-        assert exact.keys is not None
-        there, places = self.axis.places(exact.keys.column(0).combine_chunks())
-        counts = np.zeros(self.axis.cells, np.int64)
-        np.add.at(counts, places, exact.measures[0][there])
-        return counts
+        [places], counts = GridCells((self.axis,), self.prepared).read(source, schema, secret)
+        return added_up(places, counts, self.axis.cells)
 
 
-def _name(column: Any) -> str:
-    """What the cells are called: the column, or the expression as it was written."""
-    return str(column)
+def added_up(places: NDArray[np.int64], counts: NDArray[np.int64], cells: int) -> NDArray[np.int64]:
+    """The sum of the counts at each place."""
+    found = np.zeros(cells, np.int64)
+    np.add.at(found, places, counts)
+    return found
