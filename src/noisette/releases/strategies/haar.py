@@ -71,9 +71,9 @@ class Haar:
         """The total and the differences of all nodes that have cells, exactly."""
         u, differences = np.asarray(x, np.int64), []
         while len(u) > 1:
-            pairs = np.pad(u, (0, len(u) % 2)).reshape(-1, 2)
+            pairs = (np.append(u, 0) if len(u) % 2 else u).reshape(-1, 2)
             differences.append(pairs[:, 0] - pairs[:, 1])
-            u = pairs.sum(axis=1)
+            u = pairs[:, 0] + pairs[:, 1]
         return [u, *differences[::-1]]
 
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -101,7 +101,7 @@ class Haar:
         blocks = end.fit([level[-1] for level in y[: len(end.rows)]], v)
         u: Floats = np.array([blocks.sum()])
         for level, d in enumerate(np.asarray(one, float) for one in y[1:]):
-            u = np.column_stack([(u + d) / 2, (u - d) / 2]).ravel()
+            u = _halves(u, d)
             if level < len(end.first):
                 first, split = end.first[level], end.split[level]
                 u = u if split else u[:-1]
@@ -130,6 +130,15 @@ class Haar:
     @cached_property
     def _end(self) -> "End":
         return End.of(self.cells)
+
+
+def _halves(u: Floats, d: Floats) -> Floats:
+    """The left and the right half of each node, from its sum and their difference."""
+    found = np.empty((len(u), 2))
+    np.add(u, d, out=found[:, 0])
+    np.subtract(u, d, out=found[:, 1])
+    found *= 0.5
+    return found.ravel()
 
 
 @dataclass(frozen=True)
