@@ -51,6 +51,12 @@ def repeated(name: str, release: Callable[[], Any], cells: int, *, least: int = 
     return Job(name, lambda: [release() for _ in range(often)], often)
 
 
+def least(bench: Bench, what: str, name: str) -> float:
+    """Milliseconds of the shortest round: a limit in time is no ratio, and a busy machine only lengthens rounds."""
+    known = [one for one in bench.measured if (one["case"], one["job"]) == (what, name)]
+    return float(min(known[-1]["rounds"])) / 1e6
+
+
 def plain(bench: Bench) -> tuple[list[list[str]], list[Check]]:
     """Identity, tree and wavelet on many cells."""
     cells = bench.pick(LARGE, SMALLER)
@@ -75,7 +81,7 @@ def adaptive(bench: Bench) -> tuple[list[list[str]], list[Check]]:
             jobs = [repeated(OURS, partial(made, x), cells), repeated(NUMPY, in_floats(x, cells), cells)]
             ns = bench.measure(what, jobs, rounds=bench.pick(15, 5))
             ratio = Check(f"{what}, {OURS} / {NUMPY}", ns[OURS] / ns[NUMPY], at_most=ADAPTIVE)
-            time = Check(what, ns[OURS] / 1e6, at_most=SMALL_MS, unit=" ms")
+            time = Check(what, least(bench, what, OURS), at_most=SMALL_MS, unit=" ms")
             checks.append(time if cells == SMALL else ratio)
             rows.append([what, duration(ns[OURS]), duration(ns[NUMPY]), *checks[-1].cells])
     return rows, checks
@@ -95,8 +101,9 @@ def answers(bench: Bench) -> tuple[list[list[str]], list[Check]]:
         "tree, best chain": lambda: both(linear, low, high),
     }
     ns = bench.measure("ranges", [Job(name, run) for name, run in jobs.items()], rounds=bench.pick(15, 5))
-    for name, cost in ns.items():
-        checks.append(Check(f"{ASKED:,} ranges with bars, {name}", cost / 1e6, at_most=RANGES_MS, unit=" ms"))
+    for name in ns:
+        cost = least(bench, "ranges", name)
+        checks.append(Check(f"{ASKED:,} ranges with bars, {name}", cost, at_most=RANGES_MS, unit=" ms"))
         rows.append([name, *checks[-1].cells])
     return rows, checks
 
@@ -128,9 +135,10 @@ def run(bench: Bench) -> Section:
     """Releases, answers, growth."""
     one, two, three, four = plain(bench), adaptive(bench), answers(bench), growth(bench)
     header = ["a release", OURS, NUMPY, "cost", "target", ""]
+    note = "What has a limit in ms is the least of the rounds."
     sizes = [bench.pick(SMALLER, SMALLER >> 3), bench.pick(LARGE, SMALLER)]
     tables = [
-        Table("Linear releases against NumPy's laplace and one pass over the counts", header, one[0] + two[0]),
+        Table("Linear releases against NumPy's laplace and one pass over the counts", header, one[0] + two[0], note),
         Table(f"{ASKED:,} ranges of {SMALL:,} cells with error bars", ["from", "time", "target", ""], three[0]),
         Table("Growth: flat is 1 ×", ["a cell", *(f"of {n:,}" for n in sizes), "last / first"], four[0]),
     ]

@@ -6,8 +6,7 @@ from typer.testing import CliRunner
 
 import noisette as nz
 from noisette.cli.account import account
-from noisette.cli.account.reading import parsed
-from noisette.cli.account.releases import KNOWN
+from noisette.cli.releases import KNOWN, parsed
 from noisette.errors import InputError
 
 app = typer.Typer()

@@ -6,7 +6,7 @@ import typer
 from typer.testing import CliRunner
 
 from noisette.audit import contract
-from noisette.audit.discover import names
+from noisette.audit.contract import names
 from noisette.audit.finding import Finding
 from noisette.cli.audit import audit
 

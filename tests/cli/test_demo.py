@@ -12,11 +12,9 @@ from typer.testing import CliRunner
 
 from noisette.answers import check
 from noisette.cli import app
-from noisette.cli.demo.attack import Counts
 from noisette.cli.demo.questions import QUESTIONS
 from noisette.cli.demo.report import report
-from noisette.cli.demo.tour import SMALL, toured
-from noisette.cli.demo.truth import held
+from noisette.cli.demo.tour import SMALL, Counts, held, toured
 from noisette.curator.demo import OLDEST, RARE, tables
 from noisette.privacy import Approx
 

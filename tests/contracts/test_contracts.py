@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 
-from noisette.audit.contract import CHECKS, checks_of
-from noisette.audit.discover import discovered
+from noisette.audit.contract import CHECKS, checks_of, discovered
 from noisette.audit.finding import THOROUGH, Effort
 from noisette.audit.subject import is_dyadic, is_vector, step
 from noisette.audit.twins import TWINS, twins_of

@@ -26,7 +26,7 @@ from noisette.accuracy import compare, epsilon_for, error_law, expected_error, l
 from noisette.answers import check
 from noisette.audit import QUICK, Effort, audited
 from noisette.audit.contract import checks_of
-from noisette.audit.discover import discovered
+from noisette.audit.contract import discovered
 from noisette.audit.twins import twins_of
 from noisette.mechanisms.additive.two_sided import TwoSided, examples
 from noisette.mechanisms.record import from_record, to_record

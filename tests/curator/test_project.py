@@ -11,7 +11,7 @@ import noisette as nz
 from noisette.curator.demo import tables
 from noisette.curator.project import FOLDER, Project
 from noisette.errors import InputError, PrivacyError
-from noisette.policy.gaps import gaps
+from noisette.policy.toml import gaps
 
 UNKNOWN = nz.Approx("0.3", "1e-8")
 WARDS = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"

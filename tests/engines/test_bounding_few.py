@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engines.test_bounding import CUTS, KEY, crowd, reference
 
-from noisette.engines.bounding import few, first_groups
+from noisette.engines.bounding import choice, first_groups
 from noisette.query.schema import Limits
 
 GROUPS = 12
@@ -44,25 +44,25 @@ def test_the_groups_are_those_of_the_definition(table, limit, parts, least):
 
 @pytest.mark.parametrize("limit", [1, 3, GROUPS - 1])
 def test_tables_in_several_pieces_agree_too(monkeypatch, limit):
-    monkeypatch.setattr(few, "_ENTRIES", 3 * GROUPS)
+    monkeypatch.setattr(choice, "_ENTRIES", 3 * GROUPS)
     assert surviving(two(1), limit, 5).tolist() == expected(two(1), limit).tolist()
 
 
 @pytest.mark.parametrize("cut", [*CUTS.values(), lambda tag: tag | 2**64 - 4], ids=[*CUTS, "highest"])
 @pytest.mark.parametrize("limit", [1, 3])
 def test_tied_tags_are_settled(monkeypatch, cut, limit):
-    class Weak(few.Tags):
+    class Weak(choice.Tags):
         def groups(self, unit, group):
             return np.array([cut(int(tag)) for tag in super().groups(unit, group)], np.uint64)
 
-    monkeypatch.setattr(few, "Tags", Weak)
+    monkeypatch.setattr(choice, "Tags", Weak)
     for seed in range(5):
         assert surviving(two(seed), limit).tolist() == expected(two(seed), limit, cut=cut).tolist()
 
 
 def test_a_table_that_keeps_one_more_is_noticed(monkeypatch):
-    first = few._first
-    monkeypatch.setattr(few, "_first", lambda there, unit, limit, tags: first(there, unit, limit + 1, tags))
+    first = choice._first
+    monkeypatch.setattr(choice, "_first", lambda there, unit, limit, tags: first(there, unit, limit + 1, tags))
     assert surviving(two(0), 3).tolist() != expected(two(0), 3).tolist()
 
 

@@ -7,7 +7,7 @@ import pyarrow
 import pytest
 from sqlglot import exp
 
-from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.duckdb.session import text_of
 from noisette.engines.sql.relation import relation_sql
 from noisette.errors import InputError
 from noisette.query.expression import Call, Literal, Name

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from noisette.engines import csv
 from noisette.engines.csv import fields
-from noisette.engines.duckdb.csv import Csv, csv_of
+from noisette.engines.duckdb.opening import Csv, csv_of
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError, NoisetteError
 from noisette.query.kind import Kind

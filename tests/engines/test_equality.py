@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from sqlglot import exp
 
-from noisette.engines.duckdb import database
+from noisette.engines.duckdb import opening
 from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql import relation as compiling
@@ -191,7 +191,7 @@ def test_a_twin_that_compares_doubles_is_convicted(file, monkeypatch):
 
 
 def test_a_twin_that_leaves_collations_is_convicted(file, monkeypatch):
-    monkeypatch.setattr(database, "_by_value", column)
+    monkeypatch.setattr(opening, "_by_value", column)
     assert excess((DuckDB(file), {}), "VARCHAR", "VARCHAR COLLATE nocase", repeats={"id": 1}) > 0
 
 

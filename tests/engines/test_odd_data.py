@@ -13,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 from noisette.engines.duckdb import opening
-from noisette.engines.duckdb import parquet as reading
+from noisette.engines.duckdb import opening as reading
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql.syntax import column
 from noisette.errors import InputError, NoisetteError

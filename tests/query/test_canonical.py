@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.query.tables import SCHEMA
 
 from noisette.query.canonical import canonical, canonical_text, measured, normal
+from noisette.query.plan import expression_text
 from noisette.query.sql import parse
-from noisette.query.tree import expression_text
 
 
 def text_of(text: str) -> str:

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 from tests.query.tables import SCHEMA
 
-from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.duckdb.session import text_of
 from noisette.engines.sql.relation import relation_sql
 from noisette.query.canonical import canonical
 from noisette.query.sql import parse

@@ -130,7 +130,7 @@ def test_a_promise_with_a_delta_takes_the_noise_that_errs_less():
 
 def test_explanations_name_the_other_strategies_and_the_benchmark():
     data = curator()
-    assert "identity with Laplace noise ±" in str(data.explain(nz.Ranges("age"), spend=1))
+    assert "single cells with Laplace noise ±" in str(data.explain(nz.Ranges("age"), spend=1))
     assert "make bench-error" in str(data.explain(nz.Histogram("age"), spend=1))
 
 

@@ -11,8 +11,7 @@ import noisette as nz
 from noisette import charts, report
 from noisette.answers import Column, Release
 from noisette.charts.theme import DARK, PAPER, RULE
-from noisette.report.style import STYLE
-from noisette.report.tables import true_texts
+from noisette.report.page import STYLE, true_texts
 
 EVIL = "<script>alert('&')</script>"
 

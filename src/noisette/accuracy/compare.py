@@ -205,7 +205,7 @@ def compare(
             twin = next((row.name for row in rows if same_law(row.mechanism, made)), None)
             if twin:
                 raise InputError(f"The same law as {twin}.")
-            rows.append(_row(name, made, task))
+            rows.append(Compared(name, made, *(_measure(made, task, column) for column in COLUMNS)))
         except InputError as reason:
             refused.append((name, str(reason)))
     if not rows:
@@ -225,12 +225,7 @@ def _task(workload: Any, promise: Promise, answers: int | None, grid: Number | N
             raise InputError("A matrix has one answer for each row: leave `answers` out.")
     if moves.l0 > number:
         moves = Sensitivity(moves.l1, moves.l2_squared, moves.linf, number, neighbours=moves.neighbours)
-    level_of(level)
-    return Setting(moves, number, None if grid is None else positive(grid, "grid"), level)
-
-
-def _row(name: str, m: Probabilities, task: Setting) -> Compared:
-    return Compared(name, m, *(_measure(m, task, column) for column in COLUMNS))
+    return Setting(moves, number, None if grid is None else positive(grid, "grid"), level_of(level))
 
 
 def _measure(m: Probabilities, task: Setting, column: str) -> float:

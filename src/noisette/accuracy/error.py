@@ -242,7 +242,7 @@ class ErrorLaw:
 
     def half_width(self, level: float = 0.95, *, answers: int = 1) -> float:
         """Return the smallest t with P(all of several independent errors <= t) >= level: 1 - (1 - tail(t))^answers."""
-        share = -math.expm1(math.log(_level(level)) / answers)
+        share = -math.expm1(math.log(level_of(level)) / answers)
         if isinstance(self.noise, Coordinate):
             return self.width_of(self.noise.width(share))
         return self.width_of(smallest(lambda t: bool(self.noise.tail(t) <= share)))
@@ -321,7 +321,7 @@ def largest_error(m: Mechanism, answers: int | None = None, *, level: float = 0.
     number = _answers(m, answers)
     law = error_law(m, answers=number)
     if isinstance(law.noise, Coordinate):
-        return law.width_of(law.noise.largest_width(1 - _level(level)))
+        return law.width_of(law.noise.largest_width(1 - level_of(level)))
     return law.half_width(level, answers=number)
 
 
@@ -352,8 +352,3 @@ def _answers(m: Mechanism, answers: int | None) -> int:
             raise InputError(f"This mechanism is for {stated.dimension} answers: leave `answers` out.")
         return int(stated.dimension)
     return 1 if answers is None else whole(answers, "answers")
-
-
-def _level(level: float) -> float:
-    level_of(level)
-    return level

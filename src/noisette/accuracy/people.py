@@ -47,11 +47,8 @@ class Target:
         """The noise that Gaussian counts need."""
         if not self.delta:
             raise InputError("Gaussian noise keeps no pure guarantee: give a delta such as '1e-6'.")
-        return float(_sigma(fraction(self.epsilon, "epsilon"), self.delta) * self.counts.l2)
-
-
-def _sigma(epsilon: Fraction, delta: Fraction) -> Fraction:
-    return calibrate(Gaussian, Approx(epsilon, delta), sensitivity=1).sigma
+        promise = Approx(fraction(self.epsilon, "epsilon"), self.delta)
+        return float(calibrate(Gaussian, promise, sensitivity=1).sigma * self.counts.l2)
 
 
 # With a curator: the exact chance that one of k shares of n people is off by more than alpha.

@@ -8,12 +8,19 @@ Every attack takes the secret, so that it can keep the score, and `ask`, which t
 Bob's value is 5, the attack says 5: revealed.
 """
 
-from noisette.attacks.answerer import Answerer, exact
+from noisette.attacks.answerer import Answerer, exact, guessing_ceiling, tracing_ceiling, tracing_mu
 from noisette.attacks.averaging import Averaging, Forecast, averaging, averaging_forecast
-from noisette.attacks.ceilings import guessing_ceiling, tracing_ceiling, tracing_mu
-from noisette.attacks.demo import averaging_demo, differencing_demo, reconstruction_demo, tracing_demo
+from noisette.attacks.demo import (
+    SMOKERS,
+    Population,
+    averaging_demo,
+    bits,
+    differencing_demo,
+    population,
+    reconstruction_demo,
+    tracing_demo,
+)
 from noisette.attacks.differencing import Differencing, differencing
-from noisette.attacks.fakes import SMOKERS, Population, bits, population
 from noisette.attacks.reconstruct import Reconstruction, expected_recovery, reconstruct
 from noisette.attacks.trace import Tracing, trace
 from noisette.errors import BudgetError

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from noisette.attacks.answerer import Ask, given, spent_by
-from noisette.attacks.ceilings import rate
+from noisette.attacks.answerer import Ask, given, rate, spent_by
 from noisette.errors import InputError
 from noisette.privacy import Guarantee
 

@@ -6,13 +6,11 @@
 True
 """
 
-from noisette.audit.contract import CHECKS, examined
-from noisette.audit.discover import discovered
+from noisette.audit.contract import CHECKS, discovered, examined
 from noisette.audit.divergence import hockey_stick, renyi
 from noisette.audit.finding import QUICK, THOROUGH, Effort, Finding
-from noisette.audit.floating import floating_point_epsilon
 from noisette.audit.report import Audit, audited
-from noisette.audit.sampled import epsilon_lower_bound
+from noisette.audit.sampled import epsilon_lower_bound, floating_point_epsilon
 
 __all__ = [
     "CHECKS",

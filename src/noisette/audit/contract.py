@@ -1,18 +1,38 @@
-"""The contract of a mechanism, as one table of named checks; each says for which kinds it applies.
+"""The contract of a mechanism, as one table of named checks, and the examples that it is held to.
 
-Whoever adds a check adds a broken twin that it convicts (`audit/twins.py`).
+Each check says for which kinds it applies. Whoever adds a check adds a broken twin that it convicts (`audit/twins.py`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from noisette.audit.checks import accuracy, attacks, interface, outcomes, privacy, sampling
+from noisette.audit.checks import accuracy, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
 from noisette.audit.subject import ENUMERATED, Subject
+from noisette.mechanisms.catalogue import instances, mechanisms
 from noisette.mechanisms.contract import Output
 
-__all__ = ["CHECKS", "Check", "checks_of", "examined"]
+__all__ = ["CHECKS", "Check", "checks_of", "discovered", "examined", "names"]
+
+
+def discovered() -> Iterator[tuple[str, Any]]:
+    """Yield (class name, example) for every example of every mechanism."""
+    for example in instances():
+        yield type(example).__name__, example
+
+
+def names() -> list[str]:
+    """Return the names of all mechanisms.
+
+    >>> "Geometric" in names()
+    True
+    """
+    return sorted(mechanisms())
+
+
+# Checks
+
 
 _OUTCOME = frozenset({Output.OUTCOME})
 
@@ -44,8 +64,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("relations", ENUMERATED, interface.relations),
     Check("refusals", ENUMERATED, interface.refusals),
     Check("lattice", ENUMERATED, interface.lattice),
-    Check("black box", ENUMERATED, attacks.black_box),
-    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), attacks.floating_point),
+    Check("black box", ENUMERATED, sampling.black_box),
+    Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), sampling.floating_point),
     Check("sums to one", _OUTCOME, outcomes.sums_to_one),
     Check("private", _OUTCOME, outcomes.private),
     Check("tight", _OUTCOME, outcomes.tight),

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from noisette.audit.contract import checks_of
-from noisette.audit.discover import discovered, names
+from noisette.audit.contract import checks_of, discovered, names
 from noisette.audit.finding import QUICK, THOROUGH, Finding
 from noisette.errors import InputError
 

@@ -53,11 +53,6 @@ def for_count(m: Subject, count: int) -> Subject:
     return m if step(m, count) == step(m) or is_vector(m) else replace(m, grid=step(m, count))
 
 
-def on_default_grid(m: Subject) -> Subject:
-    """Return the same mechanism on the grid that it chooses by itself."""
-    return replace(m, grid=None)
-
-
 def plain(m: Subject, x: Any) -> Any:
     """Turn an answer of `pairs()` into what a user would pass: ints, floats, or lists of them."""
     if isinstance(x, Sequence):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from noisette.audit import subject
-from noisette.audit.checks import attacks, outcomes
+from noisette.audit.checks import outcomes, sampling
 from noisette.audit.checks.privacy import reached
 from noisette.audit.divergence import hockey_stick, laws_of
 from noisette.audit.subject import ENUMERATED, Subject
@@ -76,8 +76,8 @@ def noise_times(factor: Fraction) -> Callable[[Subject], Made]:
 def _half_noise(m: Subject) -> Made:
     """Vectors, tables and choices have no such twin: they are drawn one by one, too few for a black-box attack."""
     half = scaled(m, Fraction(1, 2))
-    x, x_prime, distance = attacks.neighbours(m)
-    epsilon, delta = attacks.stated(m, distance)
+    x, x_prime, distance = sampling.neighbours(m)
+    epsilon, delta = sampling.stated(m, distance)
     if m.kind is Output.GROUPS and hockey_stick(*laws_of(half, x, x_prime), epsilon) <= 2 * delta:
         return "The attacked pair hardly shows it; `quiet` is the twin to catch."
     return lying(m, __call__=released_by(half))

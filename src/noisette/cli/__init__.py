@@ -3,19 +3,13 @@
 import typer
 
 from noisette.cli.account import account
-from noisette.cli.ask import ask
+from noisette.cli.ask import ask, explain, left_out, questions
 from noisette.cli.audit import audit
-from noisette.cli.budget import budget
 from noisette.cli.buy import buy
-from noisette.cli.check import check
-from noisette.cli.common import examples
+from noisette.cli.common import Shell, examples
 from noisette.cli.demo import demo
-from noisette.cli.exits import Shell
-from noisette.cli.explain import explain
-from noisette.cli.ledger import ledger
-from noisette.cli.left_out import left_out
+from noisette.cli.ledger import budget, check, ledger
 from noisette.cli.open import open_data
-from noisette.cli.questions import questions
 
 __all__ = ["app"]
 

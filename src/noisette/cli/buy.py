@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Analyst, Folder, Json, amount, as_json, curator_of, patience, project_of
+from noisette.cli.common import Analyst, Folder, Json, Spend, amount, as_json, curator_of, patience, project_of
 
 if TYPE_CHECKING:
     from noisette.curator.purchases import Purchase, Terms, What
@@ -15,7 +15,6 @@ __all__ = ["buy"]
 
 buy = typer.Typer(help="Buy bounds, keys or a limit on rows, once, for all who ask.", no_args_is_help=True)
 Column: Any = Annotated[str, typer.Argument(help="age, or visits.age where there are several tables.")]
-Spend: Any = Annotated[str, typer.Option(help="What to spend: 0.1, or 0.1,1e-8 with a delta, or rho=0.01.")]
 Again: Any = Annotated[bool, typer.Option("--again", help="Buy anew what was bought before, and use that.")]
 
 _FOR_SALE: "dict[What, str]" = {

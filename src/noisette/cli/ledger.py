@@ -1,20 +1,122 @@
-"""`noisette ledger`: what was charged, whether it is whole, and what only the owner does."""
+"""`noisette budget`, `check` and `ledger`: what was charged, whether it is whole, and what only the owner does."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, amount, as_json, ledger_of, patience, project_of
-from noisette.cli.entries import as_table
+from noisette.cli.common import Analyst, Folder, Json, amount, as_json, ledger_of, patience, project_of, text_of
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
+    from noisette.ledger import Book
     from noisette.privacy import Promise
 
-__all__ = ["ledger"]
+__all__ = ["budget", "check", "ledger"]
+
+# noisette budget
+
+
+_WIDTH = 50
+
+
+def budget(json: Json = False, analyst: Analyst = None, project: Folder = None) -> None:
+    """Show what is spent, what is left, and how many more questions like the last one fit.
+
+    The tight figure beside what is spent composes all charges tightly: what they promise had all of them been settled
+    in advance. What the filter says holds for costs that were chosen along the way.
+    """
+    from noisette.curator.budget import Budget
+
+    with patience("Reading the ledger"), ledger_of(project) as book:
+        found = Budget.of(book, analyst)
+        record = found.to_json()
+    if json:
+        typer.echo(record)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    share = found.spent.size / found.total.size
+    full = min(_WIDTH, -(-share * _WIDTH // 1))  # rounded up
+    bar = Text("█" * full, "red" if share > Fraction(9, 10) else "green") + Text("░" * (_WIDTH - full), "dim")
+    console = Console(highlight=False)
+    console.print(bar, f"{float(share):.1%} spent")
+    console.print(repr(found), soft_wrap=True)
+
+
+# noisette check
+
+
+_ALONE = (
+    "Not verified without the ledger: that these numbers were ever released, and that the sensitivities are those of "
+    "the question."
+)
+
+
+def check(
+    record: Annotated[Path, typer.Argument(help="What `ask --json` printed; - is the input.", metavar="FILE")],
+    without_ledger: Annotated[
+        bool, typer.Option("--without-ledger", help="Check the claim alone; changed numbers are not found.")
+    ] = False,
+    json: Json = False,
+    project: Folder = None,
+) -> None:
+    """Check records of answers against the project's ledger; one that was changed in any way ends with 4.
+
+    The mechanisms are built again and must promise what is claimed. Question, guarantee, mechanisms, numbers, error
+    bars and what was spent must be those that the ledger recorded, and the whole chain is verified.
+    """
+    texts = _records(record)
+    with patience("Checking"):
+        if without_ledger:
+            found = [_checked(text, None) for text in texts]
+        else:
+            with ledger_of(project) as book:
+                found = [_checked(text, book) for text in texts]
+    if json:
+        typer.echo(as_json({"records": found}))
+    else:
+        typer.echo("\n".join([*map(_sentence, found), *([_ALONE] if without_ledger else [])]))
+
+
+def _checked(text: str, book: "Book | None") -> dict[str, Any]:
+    from noisette.answers import check
+    from noisette.answers.record import read
+
+    check(text, ledger=book)
+    said = read(text)
+    return {
+        "verified": book is not None,
+        "entry": None if book is None else said["ledger"]["entry"],
+        "guarantee": said["guarantee"],
+        "neighbours": said["neighbours"],
+        "unit": said.get("unit"),
+    }
+
+
+def _sentence(found: dict[str, Any]) -> str:
+    cost = ", ".join(f"{name} {size}" for name, size in found["guarantee"].items() if name not in ("kind", "at"))
+    promised = f"{cost or 'a privacy profile'} for each {found['unit']} ({found['neighbours']})"
+    if found["entry"] is None:
+        return f"The stated mechanisms promise what is claimed: {promised}."
+    return f"The record is as it was released. It is charged in entry {found['entry']} of the ledger: {promised}."
+
+
+def _records(file: Path) -> list[str]:
+    """The records of a file: one for each line, or a single one on several lines."""
+    text = text_of(file)
+    lines = [line for line in text.split("\n") if line.strip()]  # texts in a record may hold any other line break
+    alone = all(line.startswith("{") and line.rstrip().endswith("}") for line in lines)
+    return lines if lines and alone else [text]
+
+
+# noisette ledger
+
 
 ledger = typer.Typer(help="Show and verify what was charged; record what the owner does.")
 Why: Any = Annotated[str, typer.Option(help="The reason, for those who read the ledger later.")]
@@ -68,8 +170,8 @@ def head(json: Json = False, project: Folder = None) -> None:
     typer.echo(as_json({"head": str(found)}) if json else str(found))
 
 
-@ledger.command()
-def budget(why: Why, json: Json = False, project: Folder = None) -> None:
+@ledger.command("budget")
+def change_budget(why: Why, json: Json = False, project: Folder = None) -> None:
     """As the owner: make the budget that the policy names now the ledger's."""
     _act(project, lambda found: found.change_budget(why=why), json)
 
@@ -110,3 +212,89 @@ def _act(folder: Path | None, act: Callable[["Project"], None], json: bool) -> N
     with ledger_of(folder) as book:
         now = str(book.head())
     typer.echo(as_json({"recorded": True, "head": now}) if json else f"Recorded.\nhead {now}")
+
+
+# Entries for people to read
+
+
+_LONGEST = 200
+_ARMS = 12  # a CASE with more, such as that of bought bounds, is abbreviated
+
+
+def as_table(history: Sequence[Mapping[str, Any]]) -> Any:
+    """The entries, one a row."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for name, place in (("#", "right"), ("time", "left"), ("what", "left"), ("cost", "left")):
+        table.add_column(name, justify=place, overflow="fold")  # type: ignore[arg-type]
+    for body in history:
+        cells = (str(body["number"]), body["time"][:16].replace("T", " "), _what(body), _cost(body))
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def _what(body: Mapping[str, Any]) -> str:
+    match body["kind"]:
+        case "charge":
+            return question(body["question"])
+        case "open":
+            over = f", starting over: {body['start_over']}" if "start_over" in body else ""
+            return f"the ledger was opened{over}"
+        case "answer":
+            return "its answer was kept"
+        case "release":
+            return "a record of it was released"
+        case "purchase":
+            return f"the {body['what']} of {body['column'] or body['table']} were bought"
+        case _:
+            return f"{body['act']}: {body['why']}"
+
+
+def _cost(body: Mapping[str, Any]) -> str:
+    said = body.get("guarantee" if body["kind"] == "charge" else "budget")
+    if not said:
+        return ""
+    from noisette.answers.figures import rounded
+
+    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    parts = [f"{letter} = {rounded(Fraction(said[n]), up=True)}" for n, letter in letters.items() if n in said]
+    return ("" if body["kind"] == "charge" else "budget ") + ", ".join(parts)
+
+
+def question(text: str) -> str:
+    """A canonical question in short.
+
+    >>> asked = {"aggregates": [["rows"], ["mean", ["name", "t1.age"]]], "keys": [["name", "t1.ward"]]}
+    >>> question(json.dumps({"asked": [json.dumps({**asked, "source": ["scan", "visits", "t1"]})]}))
+    'rows, mean(age) by ward from visits'
+    """
+    try:
+        asked = "; ".join(_one(json.loads(one)) for one in json.loads(text)["asked"])
+    except (ValueError, KeyError, TypeError, IndexError):
+        asked = text
+    return asked if len(asked) <= _LONGEST else f"{asked[: _LONGEST - 1]}…"
+
+
+def _one(asked: Mapping[str, Any]) -> str:
+    what = ", ".join(map(_short, asked["aggregates"])) or "keys"
+    by = ", ".join(map(_short, asked["keys"]))
+    return f"{what}{' by ' if by else ''}{by} from {_short(asked['source'])}"
+
+
+def _short(part: Any) -> str:
+    match part:
+        case ["scan", table, *_] | ["number" | "text", table]:
+            return str(table)
+        case ["name", name]:
+            return str(name).rpartition(".")[2]
+        case [str(name)]:
+            return name
+        case ["case", condition, *rest] if len(rest) > _ARMS:
+            return f"case({_short(condition)}, …)"
+        case [str(name), *arguments]:
+            return f"{name}({', '.join(map(_short, arguments))})"
+        case _:
+            return str(part)

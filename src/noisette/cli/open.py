@@ -13,8 +13,8 @@ from noisette.errors import InputError
 if TYPE_CHECKING:
     from noisette.curator.project import Project
     from noisette.ledger import KnownError
-    from noisette.policy.gaps import Gap
     from noisette.policy.policy import Policy
+    from noisette.policy.toml import Gap
     from noisette.query.schema import Column, Schema, Table
 
 __all__ = ["open_data"]
@@ -47,7 +47,7 @@ def open_data(
     """
     from noisette.curator.project import Project
     from noisette.ledger import KnownError
-    from noisette.policy.gaps import gaps
+    from noisette.policy.toml import gaps
 
     if start_over != (why is not None):
         raise InputError("To begin anew where there was a ledger, say --start-over and --why '…', the reason.")

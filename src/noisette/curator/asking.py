@@ -8,9 +8,9 @@ from noisette.privacy import ZCDP, Promise
 from noisette.query.frame import Asked
 from noisette.query.plan import Query
 from noisette.query.schema import Schema
-from noisette.query.sql import parse
 from noisette.questions.contract import Question
 from noisette.questions.parts.queries import Queries
+from noisette.questions.parts.queries import query_of as one_query
 
 __all__ = ["plannable", "query_of", "question_of"]
 
@@ -32,13 +32,11 @@ def question_of(asked: Any, schema: Schema) -> Question:
 
 def query_of(asked: Any, schema: Schema) -> Query:
     """A query, from SQL or from a table's methods."""
-    if isinstance(asked, str):
-        return parse(asked, schema)
-    if isinstance(asked, Asked):
-        return asked.query
-    if isinstance(asked, Query):
-        return asked
-    raise InputError("Questions that are asked together, or of a stream, must be SQL or made with a table's methods.")
+    if not isinstance(asked, str | Query | Asked):
+        raise InputError(
+            "Questions that are asked together, or of a stream, must be SQL or made with a table's methods."
+        )
+    return one_query(asked, schema)
 
 
 def plannable(spend: Promise) -> None:

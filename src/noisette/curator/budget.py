@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from noisette.answers.figures import left, promise, rounded, spent
 from noisette.answers.record import laid_out, stated
+from noisette.laws.law import smallest
 from noisette.ledger import Entry, Ledger
 from noisette.ledger.accounts import ALL, Share
 from noisette.ledger.ledger import tight
@@ -163,10 +164,4 @@ def _most(fits: Callable[[int], bool]) -> int:
     >>> _most(lambda k: k <= 37)
     37
     """
-    low, high = 0, 1
-    while high <= _MOST and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return min(low, _MOST)
+    return min(_MOST, smallest(lambda k: k >= _MOST or not fits(k + 1)))

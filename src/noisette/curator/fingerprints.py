@@ -30,9 +30,7 @@ def fingerprints(tables: Any, schema: Schema, neighbours: Neighbours, stored: Ma
     """A fingerprint of each table; `tables` are sources by name, or one database for all of them."""
     sources = tables if isinstance(tables, Mapping) else dict.fromkeys(schema, tables)
     return {
-        name: _fingerprint(
-            [_where(sources.get(name)), _sorted(stored[name]), table.unit, table.public, str(neighbours)]
-        )
+        name: _hashed([_where(sources.get(name)), _sorted(stored[name]), table.unit, table.public, str(neighbours)])
         for name, table in sorted(schema.items())
     }
 
@@ -46,7 +44,7 @@ def _sorted(columns: Columns) -> list[tuple[str, str | None]]:
     return sorted(columns.items(), key=lambda column: column[0])
 
 
-def _fingerprint(described: list[Any]) -> str:
+def _hashed(described: list[Any]) -> str:
     return hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
 
@@ -79,7 +77,7 @@ def _held(names: Sequence[str]) -> str | None:
         ends = sorted(_ends(name) for name in names[:_FILES])
     except OSError:
         return None
-    return hashlib.sha256(json.dumps([sizes, ends]).encode()).hexdigest() if sizes else None
+    return _hashed([sizes, ends]) if sizes else None
 
 
 def _ends(name: str) -> str:
@@ -100,7 +98,7 @@ def state(tables: Any) -> str:
     """
     sources = [tables[name] for name in sorted(tables)] if isinstance(tables, Mapping) else [tables]
     parts = [part for source in sources for part in _parts(source)]
-    return hashlib.sha256(json.dumps([_written(part) for part in parts]).encode()).hexdigest()
+    return _hashed([_written(part) for part in parts])
 
 
 def _parts(source: Any) -> Sequence[Any]:

@@ -12,13 +12,13 @@ from typing import Any
 from noisette.curator.curator import new_secret
 from noisette.curator.fingerprints import contents
 from noisette.curator.opening import Described, described_data, table_name
-from noisette.engines.files import is_database
+from noisette.engines.files import is_csv, is_database
 from noisette.errors import InputError
 from noisette.ledger import elsewhere, open_ledger
-from noisette.policy.csv import header, is_csv
-from noisette.policy.gaps import gaps, with_gaps
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules
+from noisette.policy.tables import header
+from noisette.policy.toml import gaps, with_gaps
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits
 

@@ -11,17 +11,15 @@ import pyarrow
 from noisette.curator.curator import Curator
 from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
 from noisette.curator.purchases import Purchase
+from noisette.engines import open_source
 from noisette.engines.contract import Source
-from noisette.engines.files import is_database
-from noisette.engines.opening import open_source
+from noisette.engines.files import is_csv, is_database
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.ledger import Book, Ledger, elsewhere, open_ledger
-from noisette.policy.csv import check_csv, is_csv
-from noisette.policy.errors import closest, inside, policy_error
 from noisette.policy.policy import Policy, read_policy
-from noisette.policy.rules import TableRules
-from noisette.policy.tables import declared_only, described, type_of
+from noisette.policy.rules import TableRules, closest, inside, policy_error
+from noisette.policy.tables import check_csv, declared_only, described, type_of
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
 

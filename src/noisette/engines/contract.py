@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from noisette.exact.random import SYSTEM, Random
+from noisette.query.kind import Type
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Schema, Table
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow
     from sqlglot import exp
 
-__all__ = ["Dialect", "Draw", "Source"]
+__all__ = ["CLEAN", "FLOATS", "INTEGERS", "STORED", "Dialect", "Draw", "Source", "base_type"]
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ class Source(Protocol):
 
     @abstractmethod
     def stored(self, table: str) -> dict[str, str]:
-        """The columns of a table and the types they are stored as (`types`), from metadata alone."""
+        """The columns of a table and the types they are stored as (`STORED`), from metadata alone."""
 
     @abstractmethod
     def repeats(self, table: Table) -> dict[str, int]:
@@ -86,3 +87,43 @@ class Dialect:
     round: Write = None
     least: Write = None
     greatest: Write = None
+
+
+# Stored types: the names that every source uses for how a column is stored, and which of them a plan's type may have.
+# A source whose engine has other names says these instead: what PostgreSQL calls int4 is an INTEGER.
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+"""Types whose values all fit 64 bits with a sign."""
+
+WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL")
+FLOATS = ("FLOAT", "DOUBLE")
+MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+
+STORED: dict[Type, tuple[str, ...]] = {
+    "integer": INTEGERS + WIDE + FLOATS,
+    "real": INTEGERS + WIDE + FLOATS,
+    "text": ("VARCHAR", "ENUM", "UUID"),
+    "boolean": ("BOOLEAN",),
+    "date": MOMENTS,
+    "timestamp": MOMENTS,
+}
+"""How a column that is declared as a type may be stored; an engine could fail to read anything else."""
+
+CLEAN: dict[Type, str] = {
+    "integer": "BIGINT",
+    "real": "DOUBLE",
+    "text": "VARCHAR",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+}
+"""The type of clean values."""
+
+
+def base_type(stored: str) -> str:
+    """The name of a stored type without its parameters.
+
+    >>> base_type("DECIMAL(10,2)")
+    'DECIMAL'
+    """
+    return stored.upper().partition("(")[0].strip()

@@ -22,7 +22,7 @@ import pyarrow
 from numpy.typing import NDArray
 from pyarrow import compute
 
-from noisette.engines.text import valid_text
+from noisette.engines.files import valid_text
 from noisette.errors import InputError
 
 __all__ = ["blocks", "delimiter_of", "fields", "first_line"]

@@ -1,12 +1,19 @@
-"""Files and frames: what a table may be given as, whichever engine reads it."""
+"""Files and frames: what a table may be given as, whichever engine reads it, and text in it that is valid.
 
+An engine fails on text that is not UTF-8, so that one row could stop a question: such bytes are read as question marks,
+value by value. Parquet files are read so by the engine itself.
+"""
+
+import codecs
 import glob
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow
+
 from noisette.errors import InputError
 
-__all__ = ["Opened", "family_of", "files_of", "is_database", "is_frame"]
+__all__ = ["Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "valid_table", "valid_text"]
 
 Opened: TypeAlias = Any
 """A path, a glob or a list of paths (.parquet, .csv, .duckdb), a pair (path of a DuckDB file, table), or a frame."""
@@ -48,6 +55,11 @@ def is_database(path: Any) -> bool:
     return _suffix(path) in _DATABASE
 
 
+def is_csv(source: Opened) -> bool:
+    """Whether a table is one CSV file, a pattern of names or a list of them."""
+    return _suffix(source[0] if isinstance(source, list | tuple) and source else source) in _CSV
+
+
 def _suffix(path: Any) -> str:
     return Path(path).suffix.lower() if isinstance(path, str | Path) else ""
 
@@ -59,3 +71,64 @@ def family_of(path: str) -> str:
         if suffix in family:
             return min(family)
     raise InputError(f"Files that end in {suffix or 'nothing'} cannot be opened: use .parquet, .csv or .duckdb.")
+
+
+# Text that is valid whatever bytes are stored
+
+
+_SOME = 1 << 16  # values that are decoded one by one if one of them is not valid
+_TEXT = {
+    pyarrow.string(): pyarrow.binary(),
+    pyarrow.large_string(): pyarrow.large_binary(),
+    pyarrow.string_view(): pyarrow.binary_view(),
+}
+
+codecs.register_error("noisette.question_mark", lambda fault: ("?", getattr(fault, "end", 0)))
+
+
+def valid_table(table: pyarrow.Table, name: str) -> pyarrow.Table:
+    """The same table with text that is valid; a sentence where an array is damaged in another way."""
+    for i, column in enumerate(table.column_names):
+        try:
+            table.column(i).validate(full=True)
+        except pyarrow.ArrowInvalid:
+            table = table.set_column(i, column, _mended(table.column(i), column, name))
+    return table
+
+
+def _mended(column: pyarrow.ChunkedArray, name: str, table: str) -> pyarrow.ChunkedArray:
+    try:
+        return pyarrow.chunked_array([_of_chunk(chunk) for chunk in column.chunks])
+    except pyarrow.ArrowException:
+        pass
+    raise InputError(f"Column {name} of table {table} holds arrays that are damaged: make the frame anew.")
+
+
+def _of_chunk(chunk: pyarrow.Array) -> pyarrow.Array:
+    if isinstance(chunk, pyarrow.DictionaryArray):
+        return pyarrow.DictionaryArray.from_arrays(chunk.indices, _of_chunk(chunk.dictionary))
+    if chunk.type not in _TEXT:
+        raise pyarrow.ArrowInvalid
+    plain = chunk.view(_TEXT[chunk.type])
+    plain.validate(full=True)
+    return valid_text(plain.cast(pyarrow.large_binary()))
+
+
+def valid_text(values: pyarrow.Array) -> pyarrow.Array:
+    """Bytes of any kind as valid text.
+
+    >>> valid_text(pyarrow.array([b"caf\\xc3\\xa9", b"caf\\xe9", None], pyarrow.large_binary())).to_pylist()
+    ['café', 'caf?', None]
+    """
+    parts = [_valid(values.slice(at, _SOME)) for at in range(0, len(values), _SOME)]
+    return pyarrow.chunked_array(parts, pyarrow.large_string()).combine_chunks()
+
+
+def _valid(part: pyarrow.Array) -> pyarrow.Array:
+    text = part.view(pyarrow.large_string())
+    try:
+        text.validate(full=True)
+    except pyarrow.ArrowInvalid:
+        decoded = [None if v is None else v.decode("utf-8", "noisette.question_mark") for v in part.to_pylist()]
+        return pyarrow.array(decoded, pyarrow.large_string())
+    return text

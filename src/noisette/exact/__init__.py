@@ -2,6 +2,7 @@
 
 random             the one source of random bits
 number, rational   numbers as people write them, read exactly; enclosures of exp, ln and sqrt
+frozen             values that read their fields: frozen dataclasses with converters
 samplers           the specification: one exact draw from each law
 vector             the same laws for arrays; built on lookup_table, geometric_arrays, gaussian_arrays and integers
 convolution        exact convolutions of whole numbers

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from noisette.exact.random import Random
 
-__all__ = ["CHUNK", "Integers", "added", "filled", "gathered", "multiplied", "placed", "saturated"]
+__all__ = ["CHUNK", "Int64Array", "Integers", "added", "filled", "gathered", "multiplied", "placed", "saturated"]
 
 Integers: TypeAlias = NDArray[Any]
+Int64Array: TypeAlias = NDArray[np.int64]
 """int64, or Python integers where one of them needs more than 64 bits."""
 
 MOST: Final = 2**63 - 1

@@ -11,14 +11,15 @@ on chance alone, since the tables know no data.
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from functools import lru_cache, partial
+from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import samplers
+from noisette.exact.frozen import Read
 from noisette.exact.gaussian_arrays import GaussianTable, gaussian_each
 from noisette.exact.geometric_arrays import GeometricTable, geometric_each, laplace_each
 from noisette.exact.integers import Integers, filled, gathered, saturated
@@ -34,6 +35,12 @@ Parameter: TypeAlias = Number | list[Number] | NDArray[Any]
 
 LARGEST_SCALE: Final = 1 << 60
 SMALLEST_SCALE: Final = Fraction(1, 1 << 60)
+Scale: TypeAlias = Annotated[Read[Number, Fraction], partial(positive, most=LARGEST_SCALE, least=SMALLEST_SCALE)]
+Variance: TypeAlias = Annotated[
+    Read[Number, Fraction], partial(positive, most=LARGEST_SCALE**2, least=SMALLEST_SCALE**2)
+]
+"""Fields of laws and mechanisms that are within what the samplers can draw."""
+
 _IDLE_BITS: Final = 9
 
 _Table: TypeAlias = GeometricTable | GaussianTable

@@ -1,7 +1,6 @@
 """The discrete Gaussian law: P(z) proportional to e^(-z^2 / (2 sigma2)) on the integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -9,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from noisette.exact import vector
+from noisette.exact.frozen import frozen
 from noisette.exact.integers import Integers
-from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteGaussian"]
 
 _SMOOTH = 256**2  # from this sigma2 on, sums are integrals with a correction, to a relative 1e-12
 
 
-@dataclass(frozen=True)
-class DiscreteGaussian(Symmetric):
+@frozen
+class DiscreteGaussian(Law):
     """Gaussian noise on the integers.   [Canonne-Kamath-Steinke 2020]
 
     Its variance is a little below sigma2, and indistinguishable from it for sigma2 > 2.
@@ -30,12 +29,7 @@ class DiscreteGaussian(Symmetric):
     (0.786571, 0.215013)
     """
 
-    sigma2: Fraction
-
-    def __init__(self, sigma2: Number) -> None:
-        object.__setattr__(
-            self, "sigma2", positive(sigma2, "sigma2", most=vector.LARGEST_SCALE**2, least=vector.SMALLEST_SCALE**2)
-        )
+    sigma2: vector.Variance
 
     @property
     def _sigma(self) -> float:

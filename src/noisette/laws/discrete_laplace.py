@@ -1,23 +1,21 @@
 """The discrete Laplace (two-sided geometric) law: P(z) = (1 - a)/(1 + a) a^|z|, a = e^(-1/scale)."""
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from noisette.exact import vector
+from noisette.exact.frozen import frozen
 from noisette.exact.integers import Integers
-from noisette.exact.number import Number, positive
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteLaplace"]
 
 
-@dataclass(frozen=True)
-class DiscreteLaplace(Symmetric):
+@frozen
+class DiscreteLaplace(Law):
     """Two-sided geometric noise on the integers.   [Ghosh-Roughgarden-Sundararajan 2009]
 
     >>> noise = DiscreteLaplace(1)
@@ -25,12 +23,7 @@ class DiscreteLaplace(Symmetric):
     (0.462117, 1.841347, 0.850918)
     """
 
-    scale: Fraction
-
-    def __init__(self, scale: Number) -> None:
-        object.__setattr__(
-            self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
-        )
+    scale: vector.Scale
 
     @property
     def _rate(self) -> float:

@@ -1,4 +1,4 @@
-"""The protocol of noise laws, and what symmetric laws derive from their upper tail."""
+"""What a noise law is, and what it derives from its upper tail."""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -10,11 +10,11 @@ from noisette.exact.integers import Integers
 from noisette.exact.number import level_of
 from noisette.exact.random import Random
 
-__all__ = ["Law", "Symmetric", "half_width", "smallest"]
+__all__ = ["Law", "half_width", "smallest"]
 
 
 class Law(Protocol):
-    """A symmetric law on the integers (grid units).
+    """A symmetric law on the integers (grid units): cdf, tail and quantile follow from `upper`.
 
     Probabilities are floats with a relative error of about 1e-12, for arrays and for single integers; they serve
     accuracy and audits. Privacy rests on `sample`, which is exact.
@@ -24,16 +24,8 @@ class Law(Protocol):
         """P(Z = z)."""
         ...
 
-    def cdf(self, z: Any) -> Any:
-        """P(Z <= z)."""
-        ...
-
-    def tail(self, t: Any) -> Any:
-        """P(|Z| > t), t >= 0."""
-        ...
-
-    def quantile(self, p: float) -> int:
-        """Return the smallest z with P(Z <= z) >= p."""
+    def upper(self, z: Any) -> Any:
+        """P(Z >= z), z >= 0."""
         ...
 
     def variance(self) -> float:
@@ -48,14 +40,6 @@ class Law(Protocol):
         """Draw exactly: one integer, or an array of the given shape."""
         ...
 
-
-class Symmetric:
-    """The methods of a symmetric law that follow from `upper`."""
-
-    def upper(self, z: Any) -> Any:
-        """P(Z >= z), z >= 0."""
-        raise NotImplementedError
-
     def cdf(self, z: Any) -> Any:
         """P(Z <= z)."""
         z = np.asarray(z)
@@ -63,7 +47,7 @@ class Symmetric:
         return np.where(z >= 0, 1 - share, share)[()]
 
     def tail(self, t: Any) -> Any:
-        """P(|Z| > t)."""
+        """P(|Z| > t), t >= 0."""
         return 2 * self.upper(np.asarray(t) + 1)
 
     def quantile(self, p: float) -> int:

@@ -7,18 +7,17 @@ Vocabulary: `s` scale · `d` dimension · `a` = e^(-1/s) · `theta(v)` = sum ove
 
 import itertools
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import samplers, vector
+from noisette.exact.frozen import KW_ONLY, Read, Whole, frozen
 from noisette.exact.integers import Integers, gathered
-from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, precision, sqrt_bounds
 from noisette.laws.discrete_laplace import DiscreteLaplace
@@ -28,7 +27,17 @@ __all__ = ["NormBall"]
 Floats: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+def _norm(given: float | str, name: str) -> float:
+    norm = math.inf if given == "inf" else given
+    if norm not in (1, 2, math.inf):
+        raise InputError(f"{name} must be 1, 2 or math.inf.")
+    return norm
+
+
+Norm: TypeAlias = Annotated[Read[float | str, float], _norm]
+
+
+@frozen
 class NormBall:
     """P(z) proportional to e^(-||z|| / scale) on Z^dimension; `norm` is 1, 2 or math.inf.
 
@@ -37,18 +46,10 @@ class NormBall:
     2.718282
     """
 
-    norm: float
-    scale: Fraction
-    dimension: int
-
-    def __init__(self, norm: float, scale: Number, *, dimension: int) -> None:
-        if norm not in (1, 2, math.inf):
-            raise InputError("norm must be 1, 2 or math.inf.")
-        object.__setattr__(self, "norm", norm)
-        object.__setattr__(
-            self, "scale", positive(scale, "scale", most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
-        )
-        object.__setattr__(self, "dimension", whole(dimension, "dimension"))
+    norm: Norm
+    scale: vector.Scale
+    _: KW_ONLY
+    dimension: Whole
 
     def pmf(self, z: Any) -> Any:
         """P(Z = z) for a vector, or for each row of a matrix."""

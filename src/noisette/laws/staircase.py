@@ -1,7 +1,6 @@
 """The discrete staircase law: flat steps whose height falls by e^-epsilon, in periods of a given width."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -9,16 +8,16 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import samplers, vector
+from noisette.exact.frozen import KW_ONLY, Positive, Whole, frozen
 from noisette.exact.integers import Integers, added, multiplied, placed
-from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["DiscreteStaircase"]
 
 
-@dataclass(frozen=True)
-class DiscreteStaircase(Symmetric):
+@frozen
+class DiscreteStaircase(Law):
     """P(z) = c e^(-epsilon k) on the inner part of step k of |z|, c e^(-epsilon (k+1)) on the rest of it.
 
     Step k holds the `width` integers from k width on; its inner part are the first `inner` of them.
@@ -29,15 +28,13 @@ class DiscreteStaircase(Symmetric):
     [2.718282, 2.718282]
     """
 
-    epsilon: Fraction
-    width: int
-    inner: int
+    epsilon: Positive
+    _: KW_ONLY
+    width: Whole
+    inner: Whole
 
-    def __init__(self, epsilon: Number, *, width: int, inner: int) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "width", whole(width, "width"))
-        object.__setattr__(self, "inner", whole(inner, "inner"))
-        if inner > width:
+    def __post_init__(self) -> None:
+        if self.inner > self.width:
             raise InputError("inner must be at most width: it is the inner part of a step.")
 
     @property

@@ -8,8 +8,7 @@ from noisette.ledger.book import Book
 from noisette.ledger.chain import Head
 from noisette.ledger.entry import Entry
 from noisette.ledger.heads import KnownError, elsewhere
-from noisette.ledger.ledger import Ledger
-from noisette.ledger.memory import Memory
+from noisette.ledger.ledger import Ledger, Memory
 from noisette.ledger.opening import accept, open_ledger, rebind
 
 __all__ = ["Book", "Entry", "Head", "KnownError", "Ledger", "Memory", "accept", "elsewhere", "open_ledger", "rebind"]

@@ -129,9 +129,7 @@ def accept(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
 
     What a backup does not know is spent all the same: charge for it afterwards. Of two copies only one may go on.
     """
-    store = store_of(where, timeout)
-    store.elsewhere = elsewhere(where)
-    _owner(store, lambda: act_body("accept", why, place=store.place))
+    _owner(where, timeout, lambda store: act_body("accept", why, place=store.place))
 
 
 def rebind(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
@@ -139,12 +137,12 @@ def rebind(where: str | Path, *, why: str, timeout: float = 30.0) -> None:
 
     For data that moved or got another column. What was spent stays spent.
     """
-    store = store_of(where, timeout)
-    store.elsewhere = elsewhere(where)
-    _owner(store, lambda: act_body("data", why, data=None))
+    _owner(where, timeout, lambda _: act_body("data", why, data=None))
 
 
-def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
+def _owner(where: str | Path, timeout: float, body: Callable[[Store], dict[str, Any]]) -> None:
+    store, away = store_of(where, timeout), elsewhere(where)
+    store.elsewhere = away
     if not store.there():
         raise InputError(_NONE)
     try:
@@ -154,11 +152,10 @@ def _owner(store: Store, body: Callable[[], dict[str, Any]]) -> None:
             if head == START:
                 raise InputError(_NONE)
             verified(store)
-            act = body()
+            act = body(store)
             if act["act"] == "accept":
                 store.remember(head)
-                if store.elsewhere is not None:
-                    store.elsewhere.go_on(head)
+                away.go_on(head)
             check_witness(store, head)
             append(store, head, standing_of(store, about, everyone=True), act, now())
     finally:

@@ -22,6 +22,7 @@ from noisette.errors import InputError, PrivacyError
 from noisette.ledger.accounts import ALL, replayed
 from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import FORMAT, canonical
+from noisette.ledger.refusal import UNCHARGED
 from noisette.ledger.store import Store
 from noisette.ledger.transactions import append, locked, now, standing_of, verified
 from noisette.privacy import Promise
@@ -64,7 +65,7 @@ def recorded(store: Store, key: str, digests: Sequence[str], clock: Callable[[],
 def _receipt(store: Store, key: str) -> Receipt:
     charge, (head, about) = store.found(key), store.head()
     if charge is None:
-        raise PrivacyError("Nothing was charged under this key: charge first, then draw, then keep.")
+        raise PrivacyError(UNCHARGED)
     standing = standing_of(store, about)
     filter = standing.accounts[ALL].filter
     place = {"dataset": standing.dataset, "entry": charge.number, "hash": charge.hash, "head": str(head)}

@@ -2,9 +2,10 @@
 
 import math
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.frozen import Read
 from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.rational import sqrt_down
 from noisette.mechanisms.contract import Distance, Mechanism
@@ -19,6 +20,9 @@ __all__ = ["calibrate"]
 M = TypeVar("M", bound=Mechanism)
 
 GRID_BITS = 30
+Grid: TypeAlias = Read[Number | None, Fraction]
+"""The field of a grid; None stands for one that `read_grid` chooses."""
+
 _LARGE = 100  # from this epsilon of one release on, tight composition hardly gains anything
 
 

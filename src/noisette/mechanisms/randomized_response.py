@@ -12,16 +12,17 @@ Textbook: lecture notes, the pets example; lecture on workloads, where dividing 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
-from noisette.exact.number import Number, fraction, level_of, positive, whole
+from noisette.exact.frozen import KW_ONLY, Positive, frozen
+from noisette.exact.number import fraction, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
@@ -32,7 +33,7 @@ from noisette.privacy.sensitivity import Sensitivity
 __all__ = ["RandomizedResponse"]
 
 
-@dataclass(frozen=True)
+@frozen
 class RandomizedResponse(Mechanism):
     """Answers coded 0 .. categories-1, one for each person.
 
@@ -43,13 +44,12 @@ class RandomizedResponse(Mechanism):
 
     kind = Output.REPORT
     sized_by = "epsilon"
-    epsilon: Fraction
-    categories: int
+    epsilon: Annotated[Positive, partial(positive, most=1000)]
+    _: KW_ONLY
+    categories: Annotated[int, partial(whole, least=2)] = 2
     norm: ClassVar[float] = 1
 
-    def __init__(self, epsilon: Number, *, categories: int = 2) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000))
-        object.__setattr__(self, "categories", whole(categories, "categories", least=2))
+    def __post_init__(self) -> None:
         if self.categories > 2**62:
             raise InputError("categories must be at most 2^62: code the answers more coarsely.")
 

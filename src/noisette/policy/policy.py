@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError
-from noisette.policy.errors import inside, only, policy_error, section
-from noisette.policy.rules import TableRules, table_rules
+from noisette.policy.rules import TableRules, inside, only, policy_error, section, table_rules
 from noisette.policy.toml import as_toml
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 

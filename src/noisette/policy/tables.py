@@ -4,16 +4,18 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
-from noisette.engines.types import CLEAN, INTEGERS, base_type
+from noisette.engines.contract import CLEAN, INTEGERS, base_type
+from noisette.engines.csv import first_line
+from noisette.engines.files import is_csv
 from noisette.errors import InputError
-from noisette.policy.errors import closest, inside, policy_error
-from noisette.policy.rules import ColumnRules, TableRules
+from noisette.policy.rules import ColumnRules, TableRules, closest, inside, policy_error
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
 from noisette.query.schema import Column, Table
 
-__all__ = ["declared_only", "described", "purchased", "type_of"]
+__all__ = ["check_csv", "declared_only", "described", "header", "purchased", "type_of"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TYPES: dict[str, Type] = {
@@ -195,3 +197,45 @@ def declared_only(tables: Mapping[str, TableRules]) -> dict[str, Table]:
 def _typed(rules: TableRules) -> TableRules:
     columns = {name: part for name, part in rules.columns.items() if part.type}
     return replace(rules, columns=columns, unit=rules.unit if rules.unit in columns else None)
+
+
+# CSV files hold text alone, so their types are declared, never guessed from the rows
+
+
+def check_csv(tables: Any, rules: Mapping[str, TableRules], unit: str | None) -> None:
+    """Refuse CSV files without types, with the lines to write."""
+    for name, source in tables.items() if isinstance(tables, Mapping) else ():
+        if is_csv(source):
+            _check(name, source, rules.get(name, TableRules()), unit)
+
+
+def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
+    place = inside(inside("tables", name), "columns")
+    if not any(column.type for column in rules.columns.values()):
+        raise InputError(
+            f"A CSV file does not say what its columns are: write into the policy\n\n{_lines(place, source)}"
+        )
+    for column, declared in rules.columns.items():
+        if declared.type is None:
+            raise policy_error(
+                inside(place, column), 'needs a type, since a CSV file does not say it: type = "integer".'
+            )
+    whose = rules.unit or (None if rules.public else unit)
+    if whose is not None and whose not in rules.columns:
+        raise policy_error(
+            inside(place, whose), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
+        )
+
+
+def _lines(place: str, source: Any) -> str:
+    lines = [f'{inside("", column)} = {{ type = "text" }}' for column in header(source)]
+    kinds = "# or integer, real, boolean, date, timestamp; what is not listed cannot be asked for"
+    return "\n".join([f"[{place}]  {kinds}", *(lines or ['patient_id = { type = "text" }'])])
+
+
+def header(source: Any) -> list[str]:
+    """The names in the first line, as far as they can be read."""
+    try:
+        return first_line(str(source[0] if isinstance(source, list | tuple) else source), "")
+    except InputError:
+        return []

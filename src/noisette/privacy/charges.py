@@ -38,6 +38,7 @@ from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from noisette.errors import InputError
+from noisette.exact.frozen import set_fields
 from noisette.exact.number import Number, fraction
 from noisette.privacy.convert import pure_to_zcdp, zcdp_epsilon
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Losses, Profile, Pure
@@ -71,7 +72,7 @@ class Charge:
 
     def __post_init__(self) -> None:
         if self.epsilon is not None:
-            object.__setattr__(self, "plain", self.epsilon)
+            set_fields(self, plain=self.epsilon)
 
     def __add__(self, other: "Charge") -> "Charge":
         return Charge(

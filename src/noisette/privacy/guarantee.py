@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import ClassVar, TypeAlias
 
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.frozen import set_fields
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
 from noisette.privacy import convert
 from noisette.privacy.neighbours import Neighbours, common
@@ -191,11 +192,6 @@ def _known(guarantee: object) -> Guarantee:
     return guarantee
 
 
-def _set(made: object, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(made, name, value)
-
-
 @dataclass(frozen=True, repr=False)
 class Pure(_Promised):
     """epsilon-differential privacy: P(M(x) in S) <= e^epsilon P(M(x') in S) for all neighbours x, x' and all S.
@@ -210,7 +206,7 @@ class Pure(_Promised):
     losses: Losses | None = field(default=None, kw_only=True, compare=False)
 
     def __init__(self, epsilon: Number, *, neighbours: Neighbours | None = None, losses: Losses | None = None) -> None:
-        _set(self, epsilon=_epsilon(epsilon), neighbours=neighbours, losses=losses)
+        set_fields(self, epsilon=_epsilon(epsilon), neighbours=neighbours, losses=losses)
 
     def __str__(self) -> str:
         return f"{_short(self.epsilon)}-DP{_under(self.neighbours)}"
@@ -232,7 +228,7 @@ class Approx(_Promised):
     def __init__(
         self, epsilon: Number, delta: Number, *, neighbours: Neighbours | None = None, losses: Losses | None = None
     ) -> None:
-        _set(self, epsilon=_epsilon(epsilon), delta=_delta(delta), neighbours=neighbours, losses=losses)
+        set_fields(self, epsilon=_epsilon(epsilon), delta=_delta(delta), neighbours=neighbours, losses=losses)
 
     def __str__(self) -> str:
         return f"({_short(self.epsilon)}, {_short(self.delta)})-DP{_under(self.neighbours)}"
@@ -254,7 +250,7 @@ class ZCDP(_Promised):
     losses: Losses | None = field(default=None, kw_only=True, compare=False)
 
     def __init__(self, rho: Number, *, neighbours: Neighbours | None = None, losses: Losses | None = None) -> None:
-        _set(self, rho=_rho(rho), neighbours=neighbours, losses=losses)
+        set_fields(self, rho=_rho(rho), neighbours=neighbours, losses=losses)
 
     def __str__(self) -> str:
         return f"{_short(self.rho)}-zCDP{_under(self.neighbours)}"

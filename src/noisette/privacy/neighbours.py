@@ -1,10 +1,11 @@
 """Neighbouring tables: what the presence of one person can change."""
 
 from enum import Enum
+from typing import Annotated, TypeAlias
 
-from noisette.errors import PrivacyError
+from noisette.errors import InputError, PrivacyError
 
-__all__ = ["Neighbours"]
+__all__ = ["Neighbours", "Relation"]
 
 
 class Neighbours(Enum):
@@ -19,6 +20,15 @@ class Neighbours(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+
+def _relation(given: Neighbours, name: str) -> Neighbours:
+    if not isinstance(given, Neighbours):
+        raise InputError(f"{name} must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
+    return given
+
+
+Relation: TypeAlias = Annotated[Neighbours, _relation]
 
 
 def common(a: Neighbours | None, b: Neighbours | None) -> Neighbours | None:

@@ -15,15 +15,16 @@ dimension of a row · r = `radius`, its largest length |x|_2 · `k` a number of 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Annotated, Literal, TypeAlias
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Exact, frozen
 from noisette.exact.number import Number, fraction, whole
 from noisette.exact.rational import sqrt_up
 from noisette.privacy.columns import Matrix, integer_columns, longest
-from noisette.privacy.neighbours import Neighbours
+from noisette.privacy.neighbours import Neighbours, Relation
 
 __all__ = [
     "Sensitivity", "count", "counts", "covariance_parts", "histogram", "maximum", "mean", "mean_parts",
@@ -36,7 +37,7 @@ Bounds: TypeAlias = tuple[Number, Number]
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
-@dataclass(frozen=True, repr=False)
+@frozen
 class Sensitivity:
     """How far one person can move an answer f: the largest |f(x) - f(x')| of neighbours x, x', in each norm.
 
@@ -46,29 +47,14 @@ class Sensitivity:
     Sensitivity(l1='6', l2_squared='20', linf='4', l0=4, neighbours=REPLACE)
     """
 
-    l1: Fraction
-    l2_squared: Fraction
-    linf: Fraction
-    l0: int
-    neighbours: Neighbours
+    l1: Exact
+    l2_squared: Exact
+    linf: Exact
+    l0: Annotated[int, partial(whole, least=0)]
+    _: KW_ONLY
+    neighbours: Relation
 
-    def __init__(
-        self,
-        l1: Number,
-        l2_squared: Number,
-        linf: Number,
-        l0: int,
-        *,
-        neighbours: Neighbours,
-    ) -> None:
-        """Read the norms exactly; refuse combinations that no answer can have."""
-        object.__setattr__(self, "l1", fraction(l1, "l1"))
-        object.__setattr__(self, "l2_squared", fraction(l2_squared, "l2_squared"))
-        object.__setattr__(self, "linf", fraction(linf, "linf"))
-        object.__setattr__(self, "l0", whole(l0, "l0", least=0))
-        object.__setattr__(self, "neighbours", neighbours)
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
+    def __post_init__(self) -> None:
         if min(self.l1, self.linf) < 0 or not self.linf**2 <= self.l2_squared <= self.l1**2:
             raise InputError("A sensitivity has 0 <= linf <= l2 <= l1: check the order of its numbers.")
         if (self.l0 == 0) != (self.l1 == 0):

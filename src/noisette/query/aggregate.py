@@ -92,9 +92,8 @@ def _present(x: Expression, shape: Shape) -> Measure:
 
 def _step(kind: Kind, most: int = _MOST_STEPS, bits: int = _STEPS) -> Fraction:
     """The kind's own grid, doubled until its steps are not too many; without a grid, 2^-bits of its size."""
-    assert kind.low is not None
-    assert kind.high is not None
-    size = max(kind.high - kind.low, abs(kind.low), abs(kind.high))
+    low, high = kind.ends
+    size = max(high - low, abs(low), abs(high))
     if kind.grid is None:
         return Fraction(2) ** (floor_log2(size) - bits) if size else Fraction(1)
     excess = size / kind.grid / most
@@ -108,10 +107,8 @@ def _summed(x: Expression, kind: Kind) -> Measure:
 
 def middle(kind: Kind) -> Fraction:
     """The middle of the bounds, from which means and variances are measured."""
-    assert kind.low is not None
-    assert kind.high is not None
     grid = _step(kind)
-    return round((kind.low + kind.high) / 2 / grid) * grid
+    return round(sum(kind.ends) / 2 / grid) * grid
 
 
 def _centred(x: Expression, shape: Shape) -> Measure:
@@ -133,10 +130,8 @@ def _squares(x: Expression, shape: Shape) -> Measure:
 
 def half_width(kind: Kind) -> Fraction:
     """The furthest that a value can be from the middle of its bounds."""
-    assert kind.low is not None
-    assert kind.high is not None
-    c = middle(kind)
-    return max(kind.high - c, c - kind.low)
+    (low, high), c = kind.ends, middle(kind)
+    return max(high - c, c - low)
 
 
 def _histogram(x: Expression, kind: Kind) -> Measure:
@@ -145,10 +140,6 @@ def _histogram(x: Expression, kind: Kind) -> Measure:
 
 
 # Formulas
-
-
-def _first(needed: Sequence[Estimate], kind: Kind) -> Estimate:
-    return needed[0]
 
 
 def _mean(needed: Sequence[Estimate], kind: Kind) -> Estimate:
@@ -198,7 +189,7 @@ class Definition:
     measures: Callable[[Expression, Shape], tuple[Measure, ...]]
     span: Callable[[Kind], Span]
     sql: tuple[str, ...] = ()
-    formula: Callable[[Sequence[Estimate], Kind], Estimate] = _first
+    formula: Callable[[Sequence[Estimate], Kind], Estimate] = lambda needed, kind: needed[0]
 
 
 def _spread(x: Expression, shape: Shape) -> tuple[Measure, ...]:

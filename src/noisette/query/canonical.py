@@ -28,9 +28,14 @@ from noisette.query.plan import (
     Scan,
     Select,
     Where,
+    aggregate_text,
+    aggregate_tree,
     aggregates_in,
+    as_json,
+    expression_text,
+    expression_tree,
+    relation_tree,
 )
-from noisette.query.tree import aggregate_text, aggregate_tree, as_json, expression_text, expression_tree, relation_tree
 
 __all__ = ["Measured", "canonical", "canonical_text", "conditions_first", "measured", "measured_text", "normal"]
 

@@ -1,7 +1,7 @@
 """Expressions over the columns of one row: three frozen nodes and a closed list of operations.
 
 Every operation is total: for no row can it fail, overflow or divide by zero. `operations.kind_of` says what is known of
-the result, `engine` writes it for an engine.
+the result, `engines.sql` writes it for an engine.
 """
 
 from collections.abc import Iterator

@@ -18,8 +18,8 @@ from noisette.query.expression import Name
 from noisette.query.plan import Named, Query, Relation, Scan, Select, Where
 from noisette.query.schema import Schema
 from noisette.query.sql.expression import expression
-from noisette.query.sql.groups import Item, distinct, names_of
-from noisette.query.sql.names import Scope, find
+from noisette.query.sql.groups import Item, distinct, free, names_of
+from noisette.query.sql.names import Scope, find, written
 from noisette.query.sql.relation import joined, per_unit, scope_of
 from noisette.query.sql.result import Groups, result
 from noisette.query.sql.statement import checked, having, limited, ordering
@@ -90,7 +90,7 @@ class Frame:
 
     def per_unit(self, *keys: str, **columns: str) -> "Frame":
         """One row for each unit (and each combination of keys within it), with aggregates of that unit's rows."""
-        unit = [_column(full) for full in self._scope.units[:1]]
+        unit = [written(full) for full in self._scope.units[:1]]
         items = [Item(node) for node in (*unit, *map(_node, keys))]
         grouped = distinct([expression(item.node, self._scope) for item in items])
         items += [Item(_node(text), name) for name, text in columns.items()]
@@ -160,7 +160,7 @@ class Frame:
         self._ungrouped()
         tables = dict.fromkeys(full.partition(".")[0] for full in self._scope.columns)
         folded = {name.casefold() for name in taken}
-        renamed = {name: _free(name, folded) for name in tables}
+        renamed = {name: free(name, folded) for name in tables}
         if all(new == old for old, new in renamed.items()):
             return self
         new = {full: f"{renamed[full.partition('.')[0]]}.{full.partition('.')[2]}" for full in self._scope.columns}
@@ -242,15 +242,3 @@ def _find(text: str, scope: Scope) -> str:
     if not isinstance(node, exp.Column):
         raise InputError("Frames are joined on columns: name one of each side.")
     return find(node, scope)
-
-
-def _column(full: str) -> exp.Column:
-    table, _, name = full.partition(".")
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    new, again = name, 2
-    while new.casefold() in taken:
-        new, again = f"{name}_{again}", again + 1
-    return new

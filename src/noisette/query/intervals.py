@@ -189,7 +189,7 @@ def _combined(
     size: Fraction = Fraction(0),
 ) -> Kind:
     """Exact ends if the grid is kept; otherwise those of what doubles make of the two numbers."""
-    low, high = interval(_span(a), _span(b))
+    low, high = interval(a.ends, b.ends)
     most = LARGEST if exact(a) and exact(b) else ROUNDED
     if grid is None or max(abs(low), abs(high), size) * grid.denominator > most:
         grid = None
@@ -197,15 +197,9 @@ def _combined(
     return settled(Kind(type, low, high, grid, nullable=a.nullable or b.nullable))
 
 
-def _span(kind: Kind) -> Span:
-    assert kind.low is not None
-    assert kind.high is not None
-    return kind.low, kind.high
-
-
 def _rough(kind: Kind) -> Span:
     """The ends as doubles."""
-    low, high = _span(kind)
+    low, high = kind.ends
     return Fraction(float(low)), Fraction(float(high))
 
 

@@ -57,6 +57,13 @@ class Kind:
         return self.low is not None and self.high is not None
 
     @property
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """Both bounds of what is bounded."""
+        assert self.low is not None
+        assert self.high is not None
+        return self.low, self.high
+
+    @property
     def magnitude(self) -> Fraction | None:
         """The largest absolute value, if bounded."""
         if self.low is None or self.high is None:

@@ -1,7 +1,7 @@
 """What is publicly known of an expression's value.
 
 `kind_of` reads the kinds of the columns and never a row. What it says holds for every row the engine can see: each
-operation has one rule (`rules`, `intervals` for numbers), and `engine` writes it so that it keeps what its rule says.
+operation has one rule (`rules`, `intervals` for numbers), and engines write it so that it keeps what its rule says.
 
 Bounds of dates count days since 1970-01-01, bounds of timestamps count microseconds since then.
 """
@@ -75,7 +75,7 @@ def _short(scope: Mapping[str, Kind]) -> list[str]:
 
 
 def declared(kind: Kind) -> Kind:
-    """The kind of a column with the bounds and the grid that its values get (`engine.normalised`).
+    """The kind of a column with the bounds and the grid that its values get (`engines.sql.stored`).
 
     >>> declared(Kind("real", Fraction(0), Fraction(1), Fraction(3, 10))).high
     Fraction(9, 10)

@@ -9,7 +9,8 @@ from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "alike", "all_of", "bounded", "called", "constants", "moment", "not_null", "numbers", "only_null", "operator",
+    "SIGNS", "alike", "all_of", "bounded", "called", "constants", "moment", "not_null", "numbers", "only_null",
+    "operator",
 ]  # fmt: skip
 
 SIGNS: Mapping[Operation, str] = {

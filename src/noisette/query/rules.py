@@ -50,9 +50,7 @@ def _calculated(function: Callable[[Kind, Kind], Kind]) -> Rule:
 
 def _divided(call: Call, kinds: tuple[Kind, ...]) -> Kind:
     bounded(call, kinds)
-    low, high = kinds[1].low, kinds[1].high
-    assert low is not None
-    assert high is not None
+    low, high = kinds[1].ends
     if float(low) <= 0 <= float(high):
         x = called(call.arguments[1]) if isinstance(call.arguments[1], Name) else "x"
         raise InputError(f"The divisor could be 0: write GREATEST({x}, 1), or declare a lower bound above 0.")

@@ -308,10 +308,8 @@ def _bounded_number(kind: Kind) -> Kind:
 
 def _summed(kind: Kind) -> Kind:
     """The sum of any number of rows: at least 0 if none is negative, with no upper bound unless none is positive."""
-    assert kind.low is not None
-    assert kind.high is not None
-    low = Fraction(0) if kind.low >= 0 else None
-    high = Fraction(0) if kind.high <= 0 else None
+    least, most = kind.ends
+    low, high = Fraction(0) if least >= 0 else None, Fraction(0) if most <= 0 else None
     return Kind(kind.type, low, high, kind.grid, nullable=True)
 
 
@@ -330,15 +328,7 @@ def expressions_in(relation: Relation) -> tuple[Expression, ...]:
 
 def tables_of(relation: Relation, schema: Schema) -> tuple[Table, ...]:
     """The tables a relation reads."""
-    match relation:
-        case Scan(table, _):
-            return (schema[table],)
-        case Join(left, right):
-            return tables_of(left, schema) + tables_of(right, schema)
-        case Where(source) | Select(source) | PerUnit(source):
-            return tables_of(source, schema)
-        case _:
-            assert_never(relation)
+    return tuple(schema[node.table] for node in _nodes(relation) if isinstance(node, Scan))
 
 
 def kinds_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Kind], ...]:

@@ -47,7 +47,7 @@ from noisette.releases.blocks.terms import Terms
 from noisette.sandbox import running
 from noisette.sandbox.dividing import as_bytes, divided
 from noisette.sandbox.payload import Payload, payload_of
-from noisette.sandbox.progress import bar
+from noisette.sandbox.running import bar
 
 __all__ = ["Apply"]
 

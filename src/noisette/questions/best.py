@@ -44,7 +44,7 @@ from noisette.questions.contract import Offer, Question
 from noisette.questions.data import JsonQuestion, from_data
 from noisette.questions.parts.queries import Measuring, Queries, query_of, query_text
 from noisette.questions.sql import Sql
-from noisette.sandbox.progress import bar
+from noisette.sandbox.running import bar
 
 __all__ = ["Best"]
 

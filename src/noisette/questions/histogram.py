@@ -7,7 +7,6 @@ exact error bars.
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow
 
 from noisette.answers import Column
@@ -18,17 +17,20 @@ from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.line_cells import LineCells
-from noisette.questions.parts.linear_offer import linear_offer, plain_cells, strategies
+from noisette.questions.parts.linear_offer import linear_offer, plain_cells, planned
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.rows import Rows
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.adaptive_bars import AdaptiveFit
 from noisette.releases.line import Line
-from noisette.releases.linear import Linear
+from noisette.releases.linear import widest
+from noisette.releases.planner import Plan
+from noisette.releases.stored import adaptive_table, kept_adaptive
 
 __all__ = ["Histogram"]
 
@@ -60,9 +62,9 @@ class Histogram(JsonQuestion):
         if self.unbiased:
             made = plain_cells(cells, spend, neighbours)
             why = "Every cell gets noise of its own: sums of cells are unbiased, and their error bars exact."
-            return linear_offer("histogram", cells, made, level, why=why)
+            return linear_offer("histogram", "single cells", cells, made, level, why=why)
         tree = AdaptiveTree.calibrated(spend, cells=cells.axis.cells, rows=cells.rows, neighbours=neighbours)
-        procedure = Adapted(cells, tree, level, strategies(cells, spend, neighbours, level)[0])
+        procedure = Adapted(cells, tree, level, planned(cells, spend, neighbours))
         return about(
             cells.prepared,
             procedure,
@@ -83,23 +85,28 @@ class Adapted(Procedure):
     cells: LineCells
     tree: AdaptiveTree
     level: float
-    plain: tuple[tuple[str, float], Linear]
+    plain: Plan
+
+    @property
+    def prepared(self) -> Prepared:
+        """The query that counts."""
+        return self.cells.prepared
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error of the best plain strategy, which this one usually stays below."""
-        (name, error), _ = self.plain
-        note = f"the error is that of a typical range by the best plain strategy ({name}); {_USUALLY}"
+        first = self.plain.candidates[0]
+        error = widest(self.plain.release.noise[0], self.level) * first.error
+        note = f"the error is that of a typical range by the best plain strategy ({first.name}); {_USUALLY}"
         moved = f"rows: {float(self.tree.moved.l1):.6g}"
         return [(Expected("n", "adaptive tree", moved, error, {}, None, note),)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count, and measure down the tree."""
-        return pyarrow.table({"released": self.tree.measure(self.cells.read(source, schema, secret), rng)})
+        return adaptive_table(self.tree, self.tree.measure(self.cells.read(source, schema, secret), rng))
 
     def line(self, drawn: pyarrow.Table) -> Line:
         """What goes on answering."""
-        released = drawn.column("released").to_numpy()
-        return Line(self.cells.axis, AdaptiveFit.of(self.tree, np.asarray(released, float)), self.level)
+        return Line(self.cells.axis, AdaptiveFit.of(*kept_adaptive(drawn, self.tree)), self.level)
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
         """A row for each cell."""

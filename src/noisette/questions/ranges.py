@@ -7,8 +7,10 @@ from noisette.query.schema import Schema
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.line_cells import LineCells
-from noisette.questions.parts.linear_offer import linear_offer, strategies
+from noisette.questions.parts.linear_offer import linear_offer, planned
 from noisette.questions.parts.rows import Rows
+from noisette.releases.linear import widest
+from noisette.releases.planner import Candidate
 
 __all__ = ["Ranges"]
 
@@ -32,12 +34,17 @@ class Ranges(JsonQuestion):
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """The strategy whose error is least, computed in advance."""
         cells = LineCells.of(self.column, self.bins, self.of, schema)
-        [(_, best), *others] = strategies(cells, spend, neighbours, level, prefixes=self.prefixes)
-        asked = "prefixes" if self.prefixes else "ranges"
-        beside = ", ".join(f"{name} ± {error:,.3g}" for (name, error), _ in others)
-        why = f"Of all strategies tried this one errs least on {asked}, whatever the data."
-        note = f"other strategies: {beside}" if beside else ""
-        return linear_offer("ranges", cells, best, level, why=why, note=note)
+        plan = planned(cells, spend, neighbours, prefixes=self.prefixes)
+        asked, wide = "prefixes" if self.prefixes else "ranges", widest(plan.release.noise[0], level)
+        first, *others = ((one.name, _noise(one), wide * one.error) for one in plan.candidates)
+        beside = ", ".join(f"{name} with {noise} noise ± {error:,.3g}" for name, noise, error in others)
+        name = f"{first[0][:1].upper()}{first[0][1:]}"
+        why = f"{name}: of all strategies the one that errs least on {asked}, whatever the data."
+        return linear_offer("ranges", asked, cells, plan.release, level, why=why, note=f"other strategies: {beside}")
+
+
+def _noise(candidate: Candidate) -> str:
+    return "Gaussian" if candidate.gaussian else "Laplace"
 
 
 examples = [

@@ -11,9 +11,9 @@ matrix sum_l w_l^2 B_l' B_l, which is diagonal in the V_l with the eigenvalues
 where the norms follow from |projection on blocks of size s|^2 = sum over blocks of overlap^2 / s. For Gaussian noise
 the squares of the shares add up to one, and with c_l = 1/s_l - 1/s_(l-1) the least total is (sum_l sqrt(a_l c_l))^2,
 reached by lambda_l in proportion to sqrt(a_l/c_l), where a_l is the sum of |P_l q|^2 over the queries (Lagrange). A
-level is left out where its square would be negative. Under pure epsilon the shares themselves add up to one, and
-w_k s_k sum_(l <= k) a_l/lambda_l^2 is the same for all k; a fixed-point iteration finds them. Chains are few enough to
-try them all.
+level is left out where its square would be negative. If a unit moves level l by D_l, D_l^2/s_l stands for 1/s_l in c_l.
+Under pure epsilon the shares themselves add up to one, and w_k s_k sum_(l <= k) a_l/lambda_l^2 is the same for all k; a
+fixed-point iteration finds them. Chains are few enough to try them all.
 """
 
 import math
@@ -107,10 +107,13 @@ def level_shares(cells: int, sizes: tuple[int, ...], *, gaussian: bool, prefixes
 
 
 @lru_cache(maxsize=256)
-def best_chain(workload: Energies, *, gaussian: bool = False, inner: int = _INNER) -> Chain:
+def best_chain(
+    workload: Energies, *, gaussian: bool = False, inner: int = _INNER, moved: tuple[float, ...] = ()
+) -> Chain:
     """The chain of least error for a workload, of all chains of powers of two.
 
     Under pure epsilon it has at most `inner` levels above the single cells.
+    For Gaussian noise, `moved` says how far one unit moves the counts of blocks of 2^j cells in l2, if not all by 1.
 
     >>> chain = best_chain(typical(4096, prefixes=True))
     >>> chain.sizes, [round(share, 3) for share in chain.shares], round(chain.error / 64.0078, 4)
@@ -118,8 +121,8 @@ def best_chain(workload: Energies, *, gaussian: bool = False, inner: int = _INNE
     """
     top = len(workload.by_exponent) - 1
     if gaussian:
-        exponents = tuple(range(top, -1, -1))
-        while not (made := _gaussian_shares(*_levels(workload, exponents)))[0].all():
+        exponents, far = tuple(range(top, -1, -1)), np.array(moved or [1.0] * (top + 1))
+        while not (made := _gaussian_shares(*_levels(workload, exponents), far[list(exponents)]))[0].all():
             exponents = tuple(j for j, share in zip(exponents, made[0], strict=True) if share)
         return _chain(exponents, *made)
     found = []
@@ -154,13 +157,13 @@ def _pure_shares(energy: Floats, size: Floats, rounds: int) -> tuple[Floats, Flo
     return w, 2 * (a / _eigenvalues(w**2, size)).sum(axis=1)
 
 
-def _gaussian_shares(energy: Floats, size: Floats) -> tuple[Floats, float]:
+def _gaussian_shares(energy: Floats, size: Floats, moved: Floats | float = 1.0) -> tuple[Floats, float]:
     """The square roots of the shares of a rho, 0 where a level should be left out, and the sum of a_l/lambda_l."""
-    a, cost = np.diff(energy, prepend=0.0), np.diff(1 / size, prepend=0.0)
+    a, cost = np.diff(energy, prepend=0.0), np.maximum(np.diff(np.square(moved) / size, prepend=0.0), 1e-200)
     value = np.sqrt(np.maximum(a, 1e-300) / cost)
     value /= (cost * value).sum()
     squares = np.maximum(-np.diff(value, append=0.0) / size, 0.0)
-    return np.sqrt(squares), float((a / value).sum())
+    return np.sqrt(squares) * moved, float((a / value).sum())
 
 
 def _eigenvalues(squares: Floats, size: Floats) -> Floats:

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from noisette.audit.contract import checks_of
-from noisette.audit.discover import discovered
+from noisette.audit.contract import checks_of, discovered
 from noisette.charts import Chart, law
 from noisette.charts.laws import Law
 from noisette.mechanisms.contract import Output

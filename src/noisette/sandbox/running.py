@@ -23,7 +23,7 @@ from noisette.errors import InputError, NoisetteError
 from noisette.sandbox.payload import Payload
 from noisette.sandbox.sandbox import machine
 
-__all__ = ["BlockLimits", "check", "cores", "machine", "outputs", "tried"]
+__all__ = ["BlockLimits", "bar", "check", "cores", "machine", "outputs", "tried"]
 
 _PARALLEL = "NOISETTE_PARALLEL"  # the owner's choice: how many blocks run at a time
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -31,6 +31,7 @@ _PAUSE, _PAUSE_PER_GIB = 0.05, 0.15  # seconds of a slot in which processes end
 _PATIENCE = 120.0  # seconds until the runner must be there
 _MOST = 1 << 16  # bytes that a pipe holds: what is more than these is no answer
 _GIB = 2**30
+_WIDTH = 30  # of a progress bar
 
 
 @dataclass(frozen=True)
@@ -212,3 +213,23 @@ class Runner:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def bar(count: int, slot: float | None = None, at_once: int = 1, what: str = "blocks") -> Callable[[int], None]:
+    """What to call with the number of blocks, or of runs, that are over; it draws a bar on a terminal only.
+
+    Their number is public, so the bar says nothing about the rows. With a `slot`, the seconds that each takes, it says
+    how long the rest will take.
+    """
+    if not sys.stderr.isatty():
+        return lambda _: None
+
+    def shown(done: int) -> None:
+        full = _WIDTH * done // count
+        left = "" if slot is None else f", {-(-(count - done) // at_once) * slot:,.0f} s left"
+        end = "\n" if done >= count else ""
+        sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {done:,}/{count:,} {what}{left} {end}")
+        sys.stderr.flush()
+
+    shown(0)
+    return shown

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from noisette.audit import subject
+from noisette.audit.checks.privacy import ROUNDING
 from noisette.audit.divergence import Floats, enumerated
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.subject import Subject
@@ -21,7 +22,6 @@ from noisette.mechanisms.contract import Output
 __all__ = ["interval", "variance"]
 
 LEVELS = (0.5, 0.9, 0.95, 0.99)
-_ROUNDING = 1e-12
 _PEOPLE = 12
 
 
@@ -81,11 +81,11 @@ def _share_variance(m: Subject) -> float:
     estimate, chance = _estimates(m, 1)
     mean = math.fsum(chance * estimate)
     bias = abs(mean - 1 / _PEOPLE)
-    return math.fsum(chance * (estimate - mean) ** 2) if bias < _ROUNDING else math.nan
+    return math.fsum(chance * (estimate - mean) ** 2) if bias < ROUNDING else math.nan
 
 
 def _covered(error: Floats, chance: Floats, t: float) -> float:
-    return math.fsum(chance[np.abs(error) <= t * (1 + _ROUNDING)])
+    return math.fsum(chance[np.abs(error) <= t * (1 + ROUNDING)])
 
 
 def _misses(m: Subject, level: float) -> Iterator[float]:
@@ -169,4 +169,4 @@ def interval(m: Subject, _: Effort) -> Finding:
         "Intervals cover as stated, and none is wider than it must be.",
         "An interval is too narrow or too wide.",
     )
-    return found("interval", misses, _ROUNDING, sentences)
+    return found("interval", misses, ROUNDING, sentences)

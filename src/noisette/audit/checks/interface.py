@@ -26,10 +26,6 @@ SECRET = 987654
 ONE = {relation: Sensitivity(1, 1, 1, 1, neighbours=relation) for relation in Neighbours}
 
 
-def _cost(promise: Promise) -> Fraction:
-    return promise.size
-
-
 def _raises(error: type[NoisetteError], call: Callable[[], Any]) -> bool:
     try:
         call()
@@ -47,7 +43,7 @@ def _options(m: Subject) -> dict[str, Any]:
 def _replaced_histogram(m: Subject) -> Promise:
     """What replacing a person in a histogram must cost: two cells move by one each."""
     if m.kind is Output.NUMBERS and m.norm == math.inf:  # each number is a release of its own
-        return Pure(2 * _cost(m.guarantee(1)))
+        return Pure(2 * m.guarantee(1).size)
     promise: Promise = m.guarantee({1: 2, 2: sensitivity.histogram(neighbours=Neighbours.REPLACE).l2}.get(m.norm, 1))
     return promise
 
@@ -58,8 +54,8 @@ def _relation_faults(m: Subject) -> Iterator[bool]:
     else:
         yield from (m.guarantee(moved).neighbours is not relation for relation, moved in ONE.items())
         replaced = m.guarantee(sensitivity.histogram(neighbours=Neighbours.REPLACE))
-        yield not math.isclose(_cost(replaced), _cost(_replaced_histogram(m)), rel_tol=1e-9)
-        yield _cost(replaced) < _cost(m.guarantee(sensitivity.histogram()))
+        yield not math.isclose(replaced.size, _replaced_histogram(m).size, rel_tol=1e-9)
+        yield replaced.size < m.guarantee(sensitivity.histogram()).size
     yield m.guarantee(ONE[Neighbours.REPLACE]).neighbours is not Neighbours.REPLACE
     promise = (Pure if claims_pure(m) else ZCDP)(1, neighbours=Neighbours.ADD_REMOVE)
     mixed = ONE[Neighbours.REPLACE]

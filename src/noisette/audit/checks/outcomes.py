@@ -9,12 +9,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from noisette.audit.checks.accuracy import LEVELS
 from noisette.audit.checks.interface import ONE, SECRET, refused
-from noisette.audit.divergence import hockey_stick, largest_loss, renyi
+from noisette.audit.checks.privacy import ROUNDING
+from noisette.audit.checks.sampling import ALPHA, p_value
+from noisette.audit.divergence import Floats, hockey_stick, largest_loss, renyi
 from noisette.audit.finding import Effort, Finding, found
-from noisette.audit.goodness import ALPHA, p_value
 from noisette.audit.sampled import epsilon_lower_bound
 from noisette.audit.subject import Subject
 from noisette.errors import InputError
@@ -33,11 +34,8 @@ __all__ = [
     "tight",
 ]
 
-Floats = NDArray[np.float64]
 Law = Mapping[Hashable, float]
 
-_ROUNDING = 1e-12
-_LEVELS = (0.5, 0.9, 0.95, 0.99)
 _COMMON = 32  # outcomes that are distinguished in tests of draws; the rest count as one
 _ORDERS = (1.01, 1.25, 1.5, 2, 3, 5, 10, 30)
 
@@ -66,7 +64,7 @@ def sums_to_one(m: Subject, _: Effort) -> Finding:
     """The probabilities of all outcomes sum to one, for each input of `pairs()`."""
     gap = max(abs(1 - math.fsum(_law(m, x).values())) for x in _answers(m))
     sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
-    return found("sums to one", gap, _ROUNDING, sentences)
+    return found("sums to one", gap, ROUNDING, sentences)
 
 
 def _laws(m: Subject) -> Iterator[tuple[Promise, Floats, Floats]]:
@@ -95,13 +93,13 @@ def private(m: Subject, _: Effort) -> Finding:
     for promise, P, Q in _laws(m):
         epsilon, delta = _delta(promise)
         gaps.append(hockey_stick(P, Q, epsilon) - delta * (1 + 1e-9))
-        likely = np.maximum(P, Q) > _ROUNDING  # outcomes that lie whole within what a law may leave out
+        likely = np.maximum(P, Q) > ROUNDING  # outcomes that lie whole within what a law may leave out
         if isinstance(promise, Pure):
-            gaps.append(largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - _ROUNDING)
+            gaps.append(largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - ROUNDING)
         if isinstance(promise, ZCDP):
-            gaps.append(_rho(P[likely], Q[likely]) - float(promise.rho) * (1 + 1e-9) - _ROUNDING)
+            gaps.append(_rho(P[likely], Q[likely]) - float(promise.rho) * (1 + 1e-9) - ROUNDING)
     sentences = "Every pair keeps the stated guarantee.", "A pair of neighbours breaks the stated guarantee."
-    return found("private", max(gaps), 10 * _ROUNDING, sentences)
+    return found("private", max(gaps), 10 * ROUNDING, sentences)
 
 
 def _reached(promise: Promise, P: Floats, Q: Floats) -> float:
@@ -196,11 +194,11 @@ def black_box(m: Subject, effort: Effort) -> Finding:
 
 def interval(m: Subject, _: Effort) -> Finding:
     """The error stays within every interval with its probability, for each input of `pairs()`."""
-    most = {level: m.interval(level) * (1 + _ROUNDING) for level in _LEVELS}
+    most = {level: m.interval(level) * (1 + ROUNDING) for level in LEVELS}
     errors = [[(m.error(y, x), p) for y, p in _law(m, x).items()] for x in _answers(m)]
     misses = [level - math.fsum(p for e, p in each if e <= t) for level, t in most.items() for each in errors]
     sentences = "Errors stay within the stated intervals.", "An interval is too narrow."
-    return found("interval", max(misses), 10 * _ROUNDING, sentences)
+    return found("interval", max(misses), 10 * ROUNDING, sentences)
 
 
 # How it is called

@@ -8,9 +8,8 @@ from noisette import charts
 from noisette import report as parts
 from noisette.answers import Column
 from noisette.answers.figures import percent, promise
-from noisette.cli.demo.attack import AGAIN, ALL, OTHERS, Counts
 from noisette.cli.demo.questions import MONTHS, TARGET
-from noisette.cli.demo.tour import Answer, Tour
+from noisette.cli.demo.tour import AGAIN, ALL, OTHERS, Answer, Counts, Tour
 from noisette.curator.demo import OLDEST
 from noisette.ledger import Entry
 
@@ -84,9 +83,8 @@ def _attack(tour: Tour) -> str:
 
 
 def _counts(counts: Counts, most: int) -> list[str]:
-    pairs = (counts.everyone, counts.error), (counts.others, counts.error), (counts.difference, counts.doubt)
     verdict = f"{counts.difference:,.0f}: revealed" if counts.reveals(most) else f"0 to {most} fit: nothing"
-    return [*(f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs), verdict]
+    return [*counts.texts, verdict]
 
 
 # Answers
@@ -136,7 +134,7 @@ def _hidden(tour: Tour, answer: Answer) -> str:
     """Which diagnoses were not released, if that was the question."""
     if answer.release.columns[0].name != "diagnosis":
         return ""
-    rare = sorted(tour.hidden.items(), key=lambda item: item[1])
+    rare = list(tour.hidden.items())
     some = ", ".join(f"{name} ({patients:,})" for name, patients in rare[:_SOME])
     return f" · not released, with their patients: {some}" + (
         f" and {len(rare) - _SOME} more" if len(rare) > _SOME else ""

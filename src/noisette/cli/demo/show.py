@@ -5,10 +5,9 @@ from typing import Any
 
 from noisette.answers.figures import promise
 from noisette.answers.rendering import shown
-from noisette.cli.demo.attack import AGAIN, Counts
-from noisette.cli.demo.tour import Answer, Tour
+from noisette.cli.demo.tour import AGAIN, Answer, Tour
 from noisette.curator.demo import OLDEST
-from noisette.report.tables import true_texts
+from noisette.report.page import true_texts
 
 __all__ = ["show"]
 
@@ -28,7 +27,7 @@ def show(tour: Tour, console: Any) -> None:
         for answer in answers:
             _answer(answer, console)
         if answers[0].release.columns[0].name == "diagnosis":
-            rare = sorted(tour.hidden.items(), key=lambda item: item[1])[:3]
+            rare = list(tour.hidden.items())[:3]
             console.print(f"[dim]not released: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
     _curves(tour, console)
     _budget(tour, console)
@@ -60,17 +59,12 @@ def _attack(tour: Tour, console: Any) -> None:
     for who, counts in (("exact answers", attack.exact), ("through Noisette", attack.private)):
         open_ = counts.reveals(attack.most)
         verdict = Text("revealed", "red") if open_ else Text(f"0 to {attack.most} visits fit", "green")
-        table.add_row(who, *_numbers(counts), verdict)
+        table.add_row(who, *counts.texts, verdict)
     console.print(table)
     console.print(
         f"[dim]The exact answers are the demo's own, from its invented rows. Asked {AGAIN} times more, the curator "
         f"says the same. A fifty-fifty guess becomes right with at most {attack.ceiling:.0%}.[/dim]"
     )
-
-
-def _numbers(counts: Counts) -> list[str]:
-    pairs = [(counts.everyone, counts.error), (counts.others, counts.error), (counts.difference, counts.doubt)]
-    return [f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs]
 
 
 def _answer(answer: Answer, console: Any) -> None:

@@ -1,5 +1,9 @@
-"""The tour as values: attack, ask, spend all of the budget, be refused."""
+"""The tour as values: attack, ask, spend all of the budget, be refused.
 
+The truth about the made-up data is read past the curator: nobody is behind these rows, so it may be shown.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -10,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.answers import Release, check
-from noisette.cli.demo.attack import Attack, attacked
+from noisette.answers import Column, Release, check
+from noisette.attacks import guessing_ceiling
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
-from noisette.cli.demo.truth import Truth, held
 from noisette.curator import Curator
-from noisette.curator.demo import TOUR, tables
+from noisette.curator.demo import OLDEST, TOUR, tables
 from noisette.curator.opening import described_data
 from noisette.errors import BudgetError
 from noisette.ledger import Book, Entry, open_ledger
@@ -24,7 +27,135 @@ from noisette.privacy import Approx, Promise, Pure
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["LARGE", "SMALL", "Answer", "Tour", "toured"]
+__all__ = [
+    "AGAIN",
+    "ALL",
+    "LARGE",
+    "OTHERS",
+    "SMALL",
+    "SPEND",
+    "Answer",
+    "Attack",
+    "Counts",
+    "Tour",
+    "Truth",
+    "attacked",
+    "toured",
+]
+
+
+class Truth:
+    """Answers without noise, for invented data alone; a curator has no such thing."""
+
+    def __init__(self, tables: dict[str, "pyarrow.Table"]) -> None:
+        import duckdb
+
+        self._engine = duckdb.connect()
+        for name, table in tables.items():
+            self._engine.register(name, table)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """The true answer, row by row."""
+        found: list[dict[str, Any]] = self._engine.sql(sql).to_arrow_table().to_pylist()
+        return found
+
+    def of(self, answer: Release, sql: str) -> dict[str, NDArray[np.float64]]:
+        """The true number for each number of an answer; groups that are not there count 0."""
+        keys = [column.name for column in answer.columns if not column.measured]
+        known = {tuple(row[key] for key in keys): row for row in self.rows(sql)}
+        groups = list(zip(*(answer[key].values.to_pylist() for key in keys), strict=True)) or [()] * len(answer)
+        return {
+            column.name: np.array([float(known.get(group, {}).get(column.name, 0)) for group in groups])
+            for column in answer.columns
+            if column.measured
+        }
+
+    def close(self) -> None:
+        """Let go of the tables."""
+        self._engine.close()
+
+
+def held(column: Column, truth: NDArray[np.float64]) -> int:
+    """How many error bars hold the truth."""
+    assert column.low is not None
+    assert column.high is not None
+    return int(np.sum((column.low <= truth) & (truth <= column.high)))
+
+
+# The differencing attack: two harmless counts, one with a person and one without
+
+
+ALL = "SELECT count(*) AS n FROM visits WHERE diagnosis = 'depression'"
+OTHERS = f"{ALL} AND age <> {OLDEST}"
+SPEND = Pure("0.1")
+AGAIN = 20
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Two answers, and how far each may be off."""
+
+    everyone: float
+    others: float
+    error: float = 0.0
+
+    @property
+    def difference(self) -> float:
+        """What the attacker concludes about the one person."""
+        return self.everyone - self.others
+
+    @property
+    def doubt(self) -> float:
+        """How far off that may be: the errors of two independent answers together."""
+        return math.sqrt(2) * self.error
+
+    @property
+    def texts(self) -> list[str]:
+        """Both answers and their difference, with their errors."""
+        pairs = (self.everyone, self.error), (self.others, self.error), (self.difference, self.doubt)
+        return [f"{number:,.0f}" + (f" ± {error:,.0f}" if error else "") for number, error in pairs]
+
+    def reveals(self, most: float) -> bool:
+        """Whether it reveals more than was known before, which is that a person has 0 to `most` visits."""
+        return self.doubt < most / 2
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the attacker gets from exact answers and from private ones, and what no attacker can exceed."""
+
+    secret: int
+    most: int
+    exact: Counts
+    private: Counts
+    repeated: frozenset[float]
+    cost: Pure
+    left: tuple[Promise, Promise]
+
+    @property
+    def ceiling(self) -> float:
+        """How often whoever knows everyone else can at most guess right whether she is treated or not."""
+        return float(guessing_ceiling(self.cost.epsilon))
+
+
+def attacked(data: Curator, truth: Truth) -> Attack:
+    """Attack exact answers, then private ones, and ask again and again."""
+    everyone, others = (truth.rows(question)[0]["n"] for question in (ALL, OTHERS))
+    secret = truth.rows(f"SELECT count(*) AS n FROM visits WHERE diagnosis = 'depression' AND age = {OLDEST}")[0]["n"]
+    answers = data.sql(ALL, spend=SPEND), data.sql(OTHERS, spend=SPEND)
+    repeated = frozenset(_number(data.sql(ALL, spend=SPEND)) for _ in range(AGAIN))
+    most = data.policy.tables["visits"].limits.rows or 0
+    private = Counts(_number(answers[0]), _number(answers[1]), max(float(answer["n"].half[0]) for answer in answers))
+    left = answers[0].left, answers[1].left
+    return Attack(int(secret), most, Counts(everyone, others), private, repeated, Pure(2 * SPEND.epsilon), left)
+
+
+def _number(answer: Release) -> float:
+    return float(answer["n"].values[0].as_py())
+
+
+# The tour
+
 
 LARGE, SMALL = 65_000, 6_500  # patients
 
@@ -133,7 +264,7 @@ def _tour(data: Curator, truth: Truth, ledger: Book, progress: Progress) -> Tour
     tour.explained = str(explained)
     _ask(tour, data, truth, Question(MONTHS.title, MONTHS.text, MONTHS.sql, explained.spend, MONTHS.chart))
     progress("Error against epsilon")
-    tour.curves = {name: [_point(data, sql, e) for e in _EPSILONS] for name, sql in _LINES.items()}
+    tour.curves = {name: [(e, data.explain(sql, spend=e).error) for e in _EPSILONS] for name, sql in _LINES.items()}
     progress("Spending the rest")
     _spend_the_rest(tour, data, truth)
     tour.entries, tour.head, tour.checked = ledger.entries, str(ledger.verify()), ledger.check()
@@ -161,14 +292,11 @@ def _ask(tour: Tour, data: Curator, truth: Truth, question: Question) -> None:
 
 
 def _hidden(tour: Tour, truth: Truth) -> dict[str, int]:
-    """Diagnoses that were not released, and how many patients have them."""
+    """Diagnoses that were not released, and how many patients have them, the rarest first."""
     asked = next(answer for answer in tour.answers if answer.release.columns[0].name == "diagnosis")
     released = set(asked.release["diagnosis"].values.to_pylist())
-    return {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in released}
-
-
-def _point(data: Curator, sql: str, epsilon: float) -> tuple[float, float]:
-    return epsilon, data.explain(sql, spend=epsilon).error
+    known = {row["diagnosis"]: row["patients"] for row in truth.rows(asked.sql) if row["diagnosis"] not in released}
+    return dict(sorted(known.items(), key=lambda item: item[1]))
 
 
 def _spend_the_rest(tour: Tour, data: Curator, truth: Truth) -> None:

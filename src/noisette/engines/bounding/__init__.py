@@ -21,15 +21,14 @@ How it is fast: owner, tag and group are packed into 64-bit keys, which NumPy so
 The sorted keys give one threshold per owner, and a row is retained if its key is not above its owner's. A tag cut to
 fit may tie with its neighbour across the threshold: those owners are *contested* and settled by the whole tags.
 
-`choice` the bounds one after the other · `few` the bound on groups if there are few · `tags` keyed tags · `keys` packed
-keys and where they are cut · `words` sorted 64-bit words.
+`choice` the bounds one after the other, and the one on groups if there are few · `keys` keyed tags, packed keys
+and where they are cut · `words` sorted 64-bit words.
 
 Vocabulary: `owner` number 0, 1, … of who is bounded (a unit, or a pair) · `pair` a unit and one of its groups ·
 `layout` the bits of a key, high to low: owner, tag, code · `crowded` an owner that has more than its bound.
 """
 
-from noisette.engines.bounding.choice import Content, retained
-from noisette.engines.bounding.few import MOST_GROUPS, first_groups
+from noisette.engines.bounding.choice import MOST_GROUPS, Content, first_groups, retained
 from noisette.engines.bounding.words import dense
 
 __all__ = ["MOST_GROUPS", "Content", "dense", "first_groups", "retained"]

@@ -2,28 +2,218 @@
 
 The engine is locked before it sees the first file: it may read the files that were named and nothing else, load no
 extension, write no temporary file, and nobody can unlock it. Parquet stays in its file and is read as it is needed.
-CSV is read into memory by the first question. No value of any row can make reading fail: `parquet`, `csv`, `database`
-and `text` say how; columns of which that is not true are left out. No row of a file is read for opening it.
+CSV is read into memory by the first question. No value of any row can make reading fail, and none can change what is
+read of another row; columns of which that is not true are left out. No row of a file is read for opening it.
+
+Parquet: text that is not UTF-8 is read with question marks in its place. Statistics of row groups then speak of other
+bytes than those that are read, so text is kept away from them: the engine could leave out a row group, and with it rows
+whose text matches as read, depending on what else is in there. Those of doubles ignore NaN, and the engine is set up
+for that.
+
+DuckDB files: views and generated columns are computed as they are read, and a computation can fail on one row.
+Collations make values equal that differ, but not for hashes: they are taken off, so that text is equal where all of its
+bytes are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.csv import Csv, csv_of
-from noisette.engines.duckdb.database import database_rows
-from noisette.engines.duckdb.dialect import text_of
-from noisette.engines.duckdb.parquet import parquet_rows
-from noisette.engines.files import Opened, family_of, files_of, is_database, is_frame
-from noisette.engines.text import valid_table
+from noisette.engines import csv
+from noisette.engines.contract import CLEAN
+from noisette.engines.duckdb.session import text_of
+from noisette.engines.files import Opened, family_of, files_of, is_database, is_frame, valid_table
+from noisette.engines.sql.syntax import column, try_cast
 from noisette.errors import InputError
 from noisette.query.schema import Schema, Table
 
-__all__ = ["Engine", "connected"]
+__all__ = ["Csv", "Engine", "connected", "csv_of", "database_rows", "parquet_rows"]
+
+# Parquet files
+
+
+_OPTIONS: dict[str, exp.Expr] = {"utf8_validation": exp.Literal.string("replace"), "can_have_nan": exp.true()}
+_SCHEMA = ("file_name", "name", "num_children", "duckdb_type", "type", "converted_type")
+_MILLISECONDS, _BYTES = "TIMESTAMP_MILLIS", "DECIMAL_BYTE_ARRAY"
+
+
+def parquet_rows(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], name: str
+) -> tuple[exp.Select, dict[str, str]]:
+    """The rows of Parquet files with the same columns, and the columns that are left out: to read them can fail."""
+    schemas = _schemas(connection, files)
+    _check_same(schemas, name)
+    left_out = {n: sort for schema in schemas.values() for n, *kept in schema if (sort := _fallible(*kept)) is not None}
+    rows = exp.select(exp.Star()).from_(_reader(files))
+    found = connection.sql(text_of(rows.limit(0)))
+    types = dict(zip(found.columns, map(str, found.types), strict=True))
+    made = [exp.alias_(_apart(n) if t == "VARCHAR" else column(n), n, quoted=True) for n, t in types.items()]
+    return exp.select(*(m for m in made if m.alias not in left_out)).from_(_reader(files)), left_out
+
+
+def _reader(files: Sequence[str]) -> exp.Table:
+    options = [exp.EQ(this=exp.to_identifier(key), expression=value.copy()) for key, value in _OPTIONS.items()]
+    return exp.Table(this=exp.Anonymous(this="read_parquet", expressions=[_listed(files), *options]))
+
+
+def _listed(files: Sequence[str]) -> exp.Array:
+    return exp.Array(expressions=[exp.Literal.string(file) for file in files])
+
+
+def _apart(name: str) -> exp.Expr:
+    """The same text, of which the engine has no statistics, so that it looks at every row."""
+    return exp.Anonymous(this="GREATEST", expressions=[column(name)])
+
+
+# Schemas of Parquet files
+
+
+def _schemas(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> dict[str, list[tuple[str, ...]]]:
+    """What the files say of their columns, in alphabetical order, by file."""
+    function = exp.Table(this=exp.Anonymous(this="parquet_schema", expressions=[_listed(files)]))
+    asked = exp.select(*(column(c) for c in _SCHEMA)).from_(function)
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for file, *described in connection.execute(text_of(asked)).fetchall():
+        if file in found:
+            found[file].append(tuple(str(part) for part in described))
+        else:  # the first one stands for all columns, under a name that programs choose
+            found[file] = []
+    return {file: sorted(schema) for file, schema in found.items()}
+
+
+def _check_same(schemas: dict[str, list[tuple[str, ...]]], name: str) -> None:
+    """A column that is missing somewhere, or of another type, would stop the questions that meet it."""
+    known = [{described[:3] for described in schema} for schema in schemas.values()]
+    for other in known[1:]:
+        if other != known[0]:
+            raise InputError(
+                f"The Parquet files of table {name} have different columns (see {min(other ^ known[0])[0]}): "
+                "write each with the same columns and types, or open them as tables of their own."
+            )
+
+
+def _fallible(children: str, engine: str, stored: str, converted: str) -> str | None:
+    """How a column is stored whose values the engine cannot always read: it must multiply them, or they can be long."""
+    if engine.startswith("TIMESTAMP") and converted == "TIMESTAMP_MILLIS":
+        return _MILLISECONDS
+    return _BYTES if engine.startswith("DECIMAL") and stored == "BYTE_ARRAY" else None
+
+
+# CSV files: the fields that `engines.csv` splits, read as the declared types
+
+
+_LINES = "noisette_lines"
+
+
+@dataclass(frozen=True)
+class Csv:
+    """Files with the same header, and the engine's type of each column."""
+
+    files: tuple[str, ...]
+    types: Mapping[str, str]
+
+    def nothing(self, connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
+        """The columns without any row; no file is read."""
+        return self._typed(connection, b"\n")
+
+    def read(self, connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
+        """All rows, as typed columns in memory."""
+        parts = (block for file in self.files for block in csv.blocks(file))
+        return pyarrow.concat_tables([self.nothing(connection), *(self._typed(connection, b) for b in parts)])
+
+    def _typed(self, connection: duckdb.DuckDBPyConnection, block: bytes) -> pyarrow.Table:
+        found = csv.fields(block, csv.delimiter_of(self.files[0]), len(self.types))
+        connection.register(_LINES, pyarrow.table(found, [f"c{i}" for i in range(len(found))]))
+        try:
+            made = [
+                exp.alias_(_cast(f"c{i}", to), name, quoted=True) for i, (name, to) in enumerate(self.types.items())
+            ]
+            return connection.sql(text_of(exp.select(*made).from_(exp.to_identifier(_LINES)))).to_arrow_table()
+        finally:
+            connection.unregister(_LINES)
+
+
+def csv_of(files: Sequence[str], name: str, table: Table | None) -> Csv:
+    """CSV files as a table is declared; only their first lines are read."""
+    if table is None:
+        raise InputError(f"Declare the columns of table {name}: a CSV file does not say what they are.")
+    header = csv.first_line(files[0], name)
+    declared = {c.name: CLEAN[c.kind.type] for c in table.columns}
+    missing = [c for c in (*declared, *([table.unit] if table.unit else [])) if c not in header]
+    if missing:
+        raise InputError(f"The header of table {name} has no column {missing[0]}.")
+    for file in files[1:]:
+        if csv.first_line(file, name) != header:
+            raise InputError(
+                f"The files of table {name} differ in their first line ({Path(file).name}): "
+                "write the same columns in the same order into each."
+            )
+    return Csv(tuple(files), {c: declared.get(c, "VARCHAR") for c in header})
+
+
+def _cast(name: str, to: str) -> exp.Expr:
+    """Text, of which an empty field is NULL, or what a number or a date can be read as."""
+    if to != "VARCHAR":
+        return try_cast(exp.Trim(this=column(name)), to)
+    return exp.Nullif(this=column(name), expression=exp.Literal.string(""))
+
+
+# DuckDB files, opened read-only: stored tables alone, compared as their values are
+
+
+_GENERATED = "GENERATED"
+
+
+def database_rows(
+    connection: duckdb.DuckDBPyConnection, path: str, wanted: str | None, name: str
+) -> Iterator[tuple[str, exp.Select, dict[str, str]]]:
+    """A table of a file, or all: its own name, its rows, and the columns that are left out, since they are computed."""
+    database = f"noisette_{path}"
+    if not connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [database]).fetchall():
+        attached = exp.alias_(exp.Literal.string(path), database, quoted=True)
+        connection.execute(
+            text_of(exp.Attach(this=attached, expressions=[exp.AttachOption(this=exp.var("READ_ONLY"))]))
+        )
+    asked = (
+        "SELECT table_name, table_type FROM information_schema.tables WHERE table_catalog = ? AND table_schema = 'main'"
+    )
+    there: dict[str, str] = dict(connection.execute(asked, [database]).fetchall())
+    if wanted is not None and wanted not in there:
+        raise InputError(f"The DuckDB file of table {name} has no table {wanted}: name it, (path, table).")
+    if wanted is not None and there[wanted] != "BASE TABLE":
+        raise InputError(
+            f"{wanted} is a view, which could fail on some row: store it (CREATE TABLE … AS FROM {wanted})."
+        )
+    for table in [t for t, sort in there.items() if sort == "BASE TABLE"] if wanted is None else [wanted]:
+        yield table, *_rows(connection, database, table)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, database: str, table: str) -> tuple[exp.Select, dict[str, str]]:
+    asked = (
+        "SELECT column_name, data_type, generation_expression FROM duckdb_columns() "
+        "WHERE database_name = ? AND schema_name = 'main' AND table_name = ? ORDER BY column_index"
+    )
+    found = connection.execute(asked, [database, table]).fetchall()
+    left_out = {name: _GENERATED for name, _, computed in found if computed is not None}
+    made = [
+        _by_value(name) if kept == "VARCHAR" else column(name) for name, kept, computed in found if computed is None
+    ]
+    place = [exp.to_identifier(part, quoted=True) for part in (table, "main", database)]
+    return exp.select(*made).from_(exp.Table(this=place[0], db=place[1], catalog=place[2])), left_out
+
+
+def _by_value(name: str) -> exp.Expr:
+    binary = exp.Collate(this=column(name), expression=exp.to_identifier("binary", quoted=True))
+    return exp.alias_(binary, name, quoted=True)
+
+
+# The engine with all of them
+
 
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": False,

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, retained
+from noisette.engines.contract import INTEGERS
 from noisette.engines.duckdb.fetch import BATCH, Columns, Maker, as_held, fetched, taken
 from noisette.engines.duckdb.session import Session
 from noisette.engines.sql.group_by import coded, matched, numbered, released_keys, unit_rows
@@ -26,7 +27,6 @@ from noisette.engines.sql.keys import Key
 from noisette.engines.sql.relation import Stored, selected, unit_type
 from noisette.engines.sql.syntax import column, hash_of, try_cast
 from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
-from noisette.engines.types import INTEGERS
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema

@@ -1,4 +1,7 @@
-"""A session with a locked engine: one question at a time, temporary tables, and none of its own words."""
+"""A session with a locked engine: one question at a time, temporary tables, and none of its own words.
+
+DuckDB reads the trees of `engines.sql` as they are written.
+"""
 
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -10,11 +13,21 @@ import duckdb
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.duckdb.dialect import text_of
+from noisette.engines.contract import Dialect
+from noisette.engines.sql import syntax
 from noisette.engines.sql.aggregate import Run
 from noisette.errors import NoisetteError
 
-__all__ = ["FAILED", "Session"]
+__all__ = ["DUCKDB", "FAILED", "Session", "text_of"]
+
+DUCKDB = Dialect("duckdb")
+"""It has TRY_CAST, HASH, ROW, ISNAN and ISFINITE; ROUND takes halves away from 0; LEAST and GREATEST skip NULL."""
+
+
+def text_of(tree: exp.Expr) -> str:
+    """The text that DuckDB reads."""
+    return syntax.text_of(tree, DUCKDB)
+
 
 T = TypeVar("T")
 

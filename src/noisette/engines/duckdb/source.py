@@ -1,16 +1,17 @@
-"""DuckDB as an engine: files and frames on this machine."""
+"""DuckDB as an engine: files and frames on this machine, and a cache of bounded tables."""
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.contract import Source
-from noisette.engines.duckdb.cache import BoundedTable, Cache
+from noisette.engines.contract import CLEAN, Source, base_type
 from noisette.engines.duckdb.opening import connected
-from noisette.engines.duckdb.retained import retained_rows, single_row
+from noisette.engines.duckdb.retained import RetainedRows, retained_rows, single_row
 from noisette.engines.duckdb.session import Session
 from noisette.engines.files import Opened
 from noisette.engines.sql.aggregate import aggregate_retained, aggregate_rows
@@ -20,7 +21,6 @@ from noisette.engines.sql.keys import Key, keys_of, postponed
 from noisette.engines.sql.relation import Stored, relation_sql, selected
 from noisette.engines.sql.syntax import column, is_null
 from noisette.engines.tie_break import tie_breakers
-from noisette.engines.types import CLEAN, base_type
 from noisette.errors import InputError
 from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
@@ -31,12 +31,63 @@ from noisette.query.stability import ROW, UNIT, shape_of, tables_of
 __all__ = ["DuckDB"]
 
 
+@dataclass(frozen=True)
+class BoundedTable:
+    """A registered table of retained rows.
+
+    `columns`: the relation's columns and their names here · `firsts`: whether it marks the first row of each unit in
+    each group · `size` and `keys`: how many groups its codes number, and their keys if these were unknown.
+    """
+
+    name: str
+    columns: dict[str, str]
+    firsts: bool
+    size: int
+    keys: pyarrow.Table | None
+    bytes: int
+
+    def holds(self, columns: Collection[str], *, firsts: bool) -> bool:
+        """Whether all that is wanted is there."""
+        return set(columns) <= set(self.columns) and (self.firsts or not firsts)
+
+
+class Cache:
+    """LRU cache of bounded tables, limited by count and bytes: a question with the same bounds is a plain group-by."""
+
+    def __init__(self, session: Session, *, most_tables: int, most_bytes: int) -> None:
+        self._session, self._most_tables, self._most_bytes = session, most_tables, most_bytes
+        self._tables: OrderedDict[Hashable, BoundedTable] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def find(self, key: Hashable) -> BoundedTable | None:
+        """The table for a relation with its keys, domains, limits, secret and tie-breaking columns."""
+        if key in self._tables:
+            self._tables.move_to_end(key)
+        return self._tables.get(key)
+
+    def put(self, key: Hashable, found: RetainedRows, columns: dict[str, str], *, firsts: bool) -> BoundedTable:
+        """Register rows in place of the table that the key had; the newest stays, however large."""
+        if key in self._tables:
+            self._session.drop(self._tables.pop(key).name)
+        name = self._session.register(found.rows)
+        self._tables[key] = BoundedTable(name, columns, firsts, found.size, found.keys, found.rows.nbytes)
+        while len(self._tables) > 1 and self._full():
+            self._session.drop(self._tables.popitem(last=False)[1].name)
+        return self._tables[key]
+
+    def _full(self) -> bool:
+        tables = self._tables.values()
+        return len(tables) > self._most_tables or sum(table.bytes for table in tables) > self._most_bytes
+
+
 class DuckDB(Source):
     """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
     in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
-    A column that can fail to be read is stored as what no question can use (`parquet`, `database`).
+    A column that can fail to be read is stored as what no question can use (`opening`).
     Answers are the same for any order of the rows and any number of threads.
 
     >>> import pyarrow
@@ -96,9 +147,9 @@ class DuckDB(Source):
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
+        values = {v: f"v{i}" for i, v in enumerate(wanted)}
         with self._session.lock:
             if request.limits is None:
-                values = {v: f"v{i}" for i, v in enumerate(wanted)}
                 keys = postponed(keys, request, schema, stored)
                 run = self._session.cached((request, tables_of(request.source, schema), secret))
                 with self._session.registered() as register:
@@ -111,7 +162,6 @@ class DuckDB(Source):
                         values,
                     )
             table = self._bounded_table(request, keys, wanted, schema, stored, secret)
-            values = {v: f"v{i}" for i, v in enumerate(wanted)}
             scope = shape_of(request.source, schema).columns
             others = ["code", *(["first"] if table.firsts else [])]
             run = self._session.cached((table.name, request.measures, tables_of(request.source, schema)))

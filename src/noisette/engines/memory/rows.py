@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from noisette.engines.contract import FLOATS, base_type
 from noisette.engines.memory.values import clamped, clean, scaled, steps_of, value_of
-from noisette.engines.types import FLOATS, base_type
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, step_bounds, sum_grid
 from noisette.query.kind import Kind

@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow
 
 from noisette.engines.bounding import retained
-from noisette.engines.contract import Source
+from noisette.engines.contract import INTEGERS, Source, base_type
+from noisette.engines.files import valid_table
 from noisette.engines.memory.rows import Hash, Row, Rows
 from noisette.engines.memory.values import clamped, steps_of, value_of
-from noisette.engines.text import valid_table
 from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, tie_breakers, words_of
-from noisette.engines.types import INTEGERS, base_type
 from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import step_bounds
@@ -179,7 +178,7 @@ class Memory(Source):
 
 
 def _stored(type: pyarrow.DataType) -> str:
-    """The name of an Arrow type (`types`)."""
+    """The name of an Arrow type (`contract.STORED`)."""
     names = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT", "float": "FLOAT"}
     names |= {f"u{name}": f"U{stored}" for name, stored in names.items()}
     names |= {"double": "DOUBLE", "bool": "BOOLEAN", "string": "VARCHAR", "large_string": "VARCHAR"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from noisette.engines.types import FLOATS, base_type
+from noisette.engines.contract import FLOATS, base_type
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.intervals import exact
 from noisette.query.kind import Kind

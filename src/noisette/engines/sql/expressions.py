@@ -144,10 +144,6 @@ def _rounding(node: type[exp.Func]) -> Writer:
     return write
 
 
-def _negative(parts: Sequence[Written], kind: Kind) -> exp.Expr:
-    return binary(exp.Sub, number(0.0), parts[0].as_double())
-
-
 def _picking(pick: Callable[..., exp.Expr]) -> Writer:
     def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
         sql = pick(*(part.sql for part in parts))
@@ -163,10 +159,6 @@ def _infix(node: type[exp.Binary]) -> Writer:
 
 def _connecting(node: type[exp.Binary]) -> Writer:
     return lambda parts, kind: chain(node, [part.sql for part in parts])
-
-
-def _not(parts: Sequence[Written], kind: Kind) -> exp.Expr:
-    return exp.Paren(this=exp.Not(this=parts[0].sql.copy()))
 
 
 def _in(parts: Sequence[Written], kind: Kind) -> exp.Expr:
@@ -197,7 +189,7 @@ WRITERS: Mapping[Operation, Writer] = {
     "subtract": _arithmetic(exp.Sub),
     "multiply": _arithmetic(exp.Mul),
     "divide": _arithmetic(exp.Div),
-    "negate": _negative,
+    "negate": lambda parts, kind: binary(exp.Sub, number(0.0), parts[0].as_double()),
     "abs": _rounding(exp.Abs),
     "floor": _rounding(exp.Floor),
     "ceil": _rounding(exp.Ceil),
@@ -211,7 +203,7 @@ WRITERS: Mapping[Operation, Writer] = {
     "at_least": _infix(exp.GTE),
     "and": _connecting(exp.And),
     "or": _connecting(exp.Or),
-    "not": _not,
+    "not": lambda parts, kind: exp.Paren(this=exp.Not(this=parts[0].sql.copy())),
     "is_null": lambda parts, kind: is_null(parts[0].sql),
     "in": _in,
     "like": _infix(exp.Like),

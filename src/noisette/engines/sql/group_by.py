@@ -170,7 +170,7 @@ def unit_rows(
     secret: bytes,
 ) -> exp.Select:
     """The rows of a request with keys, their unit, and what is made of the relation's columns."""
-    used = {name for made in columns.values() for name in _names_in(made)}
+    used = {found.name for made in columns.values() for found in made.find_all(exp.Column)}
     used |= {name for e in request.keys for name in columns_of(e)}
     rows = relation_sql(request.source, schema, stored, used, secret=secret)
     made = {f"k{i}": key.sql for i, key in enumerate(keys)} | {UNIT: column(UNIT)} | dict(columns)
@@ -187,17 +187,12 @@ def bounded_rows(
     """The rows of a table that holds columns of a relation under other names, with what is measured of them."""
     others = {name: column(name) for name in others}
     asked = {name for wanted in values for name in columns_of(wanted[1])}
-    clean = {name: _widened(column(columns[name]), scope[name]) for name in columns if name in asked}
+    held = {name: column(new) for name, new in columns.items() if name in asked}
+    clean: dict[str, exp.Expr] = {
+        n: exp.cast(sql, "BIGINT") if scope[n].type == "integer" else sql for n, sql in held.items()
+    }
     rows = exp.select(exp.Star()).from_(exp.to_identifier(table, quoted=True))
     return selected(selected(rows, clean | others), {n: _value(v, scope) for v, n in values.items()} | others)
-
-
-def _widened(sql: exp.Expr, kind: Kind) -> exp.Expr:
-    return exp.cast(sql, "BIGINT") if kind.type == "integer" else sql
-
-
-def _names_in(sql: exp.Expr) -> set[str]:
-    return {found.name for found in sql.find_all(exp.Column)}
 
 
 def _inside(rows: exp.Select, names: Iterable[str], keys: Sequence[Key]) -> exp.Select:
@@ -258,17 +253,13 @@ def matched(
 
     `on` maps columns of the rows to columns of the table, `taken` maps new names to columns of the table.
     """
-    made = [exp.alias_(_of("rows", name), name, quoted=True) for name in sorted(others)]
-    made += [exp.alias_(_of("domain", name), new, quoted=True) for new, name in taken.items()]
-    pairs = [exp.NullSafeEQ(this=_of("rows", a), expression=_of("domain", b)) for a, b in on.items()]
+    made = [exp.alias_(column(name, "rows"), name, quoted=True) for name in sorted(others)]
+    made += [exp.alias_(column(name, "domain"), new, quoted=True) for new, name in taken.items()]
+    pairs = [exp.NullSafeEQ(this=column(a, "rows"), expression=column(b, "domain")) for a, b in on.items()]
     other = exp.Table(
         this=exp.to_identifier(table, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("domain"))
     )
     return exp.select(*made).from_(rows.subquery("rows")).join(other, on=exp.and_(*pairs), join_type="inner")
-
-
-def _of(side: str, name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True), table=side)
 
 
 def released_keys(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow
 from sqlglot import exp
 
+from noisette.engines.contract import INTEGERS, base_type
 from noisette.engines.sql.expressions import to_engine, to_steps
 from noisette.engines.sql.relation import Stored
 from noisette.engines.sql.syntax import binary, choose, column, is_null, number, try_cast
-from noisette.engines.types import INTEGERS, base_type
 from noisette.query.expression import Call, Expression, Name, columns_of
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.measure import Request

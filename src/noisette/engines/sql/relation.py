@@ -24,6 +24,7 @@ from typing import TypeAlias, assert_never
 
 from sqlglot import exp
 
+from noisette.engines.contract import FLOATS, INTEGERS, STORED, base_type
 from noisette.engines.sql.expressions import normalised, to_engine, to_steps
 from noisette.engines.sql.syntax import (
     binary,
@@ -40,7 +41,6 @@ from noisette.engines.sql.syntax import (
     try_cast,
 )
 from noisette.engines.tie_break import join_seed
-from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, sum_grid
@@ -126,9 +126,11 @@ def _sql(relation: Relation, needed: Collection[str], reading: _Reading) -> exp.
 
 def selected(rows: exp.Select | exp.Union, columns: Mapping[str, exp.Expr]) -> exp.Select:
     """Named expressions over the rows of another SELECT; at least one column, as SQL wants it."""
-    made = [exp.alias_(sql, name, quoted=True) for name, sql in columns.items()]
-    made = made or [exp.alias_(exp.true(), "nothing", quoted=True)]
-    return exp.select(*made, copy=False).from_(rows.subquery("rows", copy=False), copy=False)
+    return exp.select(*_listed(columns), copy=False).from_(rows.subquery("rows", copy=False), copy=False)
+
+
+def _listed(columns: Mapping[str, exp.Expr]) -> list[exp.Expr]:
+    return [exp.alias_(sql, name, quoted=True) for name, sql in (columns or {"nothing": exp.true()}).items()]
 
 
 def _check_names(shape: Shape) -> None:
@@ -191,23 +193,20 @@ def _scan(relation: Scan, names: Iterable[str], reading: _Reading) -> exp.Select
     def clean(name: str) -> exp.Expr:
         return normalised(column(name), table.column(name).kind, _stored(name, table, stored))
 
-    made = []
-    for name in names:
-        plain = name.removeprefix(f"{relation.alias}.")
-        made.append(exp.alias_(column(plain) if name in reading.raw else clean(plain), name, quoted=True))
+    plain = {name: name.removeprefix(f"{relation.alias}.") for name in names}
+    made = {name: column(own) if name in reading.raw else clean(own) for name, own in plain.items()}
+    rows = exp.to_identifier(table.name, quoted=True)
     if table.public or table.unit is None:
-        made = made or [exp.alias_(exp.true(), "nothing", quoted=True)]
-        return exp.select(*made).from_(exp.to_identifier(table.name, quoted=True))
+        return exp.select(*_listed(made)).from_(rows)
     unit, base = column(table.unit), base_type(_unit_stored(table, stored))
     owner = positive_zero(unit) if base in FLOATS else exp.cast(unit, "VARCHAR") if base in AS_TEXT else unit
     owned: exp.Expr = exp.Not(this=exp.Is(this=unit.copy(), expression=exp.null()))
     if base in FLOATS:
         owned = exp.And(this=owned, expression=exp.Not(this=is_nan(unit)))
-    made.append(exp.alias_(owner, UNIT, quoted=True))
+    made[UNIT] = owner
     if reading.ordered:
-        parts = [clean(name) for name in reading.read.get(table.name, ())]
-        made.append(exp.alias_(_order(parts, reading), ORDER, quoted=True))
-    return exp.select(*made).from_(exp.to_identifier(table.name, quoted=True)).where(owned)
+        made[ORDER] = _order([clean(name) for name in reading.read.get(table.name, ())], reading)
+    return exp.select(*_listed(made)).from_(rows).where(owned)
 
 
 def _stored(name: str, table: Table, stored: Mapping[str, str]) -> str:
@@ -256,18 +255,17 @@ def _join(relation: Join, names: Collection[str], reading: _Reading) -> exp.Sele
     conditions = [_equal(a, left.columns[a], b, right.columns[b]) for a, b in relation.on]
     if not left.public and not right.public:
         _check_units(relation, reading.schema, reading.stored)
-        conditions.append(binary(exp.EQ, _of("l", UNIT), _of("r", UNIT)))
-    made: dict[str, exp.Expr] = {name: _of("l" if name in left.columns else "r", name) for name in names}
+        conditions.append(binary(exp.EQ, column(UNIT, "l"), column(UNIT, "r")))
+    made: dict[str, exp.Expr] = {name: column(name, "l" if name in left.columns else "r") for name in names}
     if not {left.unit, right.unit} <= {None, ROW}:
         owner = "r" if left.public else "l"
-        made[UNIT] = _of(owner, UNIT)
+        made[UNIT] = column(UNIT, owner)
         if ordered:
             parts = [*_parts("l", left, used), *_parts("r", right, used)]
-            made[ORDER] = _order(parts, reading) if limits.multiplies else _of(owner, ORDER)
-    columns = [exp.alias_(sql, name, quoted=True) for name, sql in made.items()]
-    columns = columns or [exp.alias_(exp.true(), "nothing", quoted=True)]
+            made[ORDER] = _order(parts, reading) if limits.multiplies else column(ORDER, owner)
     tables = [rows.subquery(side) for side, rows in sides.items()]
-    rows = exp.select(*columns).from_(tables[0]).join(tables[1], on=chain(exp.And, conditions), join_type=relation.how)
+    met = chain(exp.And, conditions)
+    rows = exp.select(*_listed(made)).from_(tables[0]).join(tables[1], on=met, join_type=relation.how)
     if limits.result is None:
         return rows
     return _retained(rows, [name for name in made if name != ORDER or reading.ordered], limits.result)
@@ -285,16 +283,12 @@ def _side(relation: Relation, used: Collection[str], limit: int | None, reading:
 def _parts(side: str, shape: Shape, used: Collection[str]) -> list[exp.Expr]:
     """What tells the rows of one side of a join apart: their order, or of a public side the columns that are used."""
     if not shape.public:
-        return [_of(side, ORDER)]
-    return [_of(side, name) for name in shape.columns if name in used]
-
-
-def _of(side: str, name: str) -> exp.Column:
-    return exp.column(exp.to_identifier(name, quoted=True), table=side)
+        return [column(ORDER, side)]
+    return [column(name, side) for name in shape.columns if name in used]
 
 
 def _equal(a: str, one: Kind, b: str, other: Kind) -> exp.Expr:
-    return binary(exp.EQ, _exactly(_of("l", a), one, other), _exactly(_of("r", b), other, one))
+    return binary(exp.EQ, _exactly(column(a, "l"), one, other), _exactly(column(b, "r"), other, one))
 
 
 def _exactly(sql: exp.Column, kind: Kind, other: Kind) -> exp.Expr:
@@ -372,7 +366,5 @@ def _sum(steps: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
 def _mean(steps: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
     total, count = exp.cast(exp.Sum(this=steps), "DOUBLE"), exp.cast(exp.Count(this=steps.copy()), "DOUBLE")
     mean = scaled(binary(exp.Div, total, count), grid)
-    known = declared(replace(kind, type="real", grid=None, keys=None))
-    assert known.low is not None
-    assert known.high is not None
-    return clamped(mean, number(float(known.low)), number(float(known.high)), mean)
+    low, high = declared(replace(kind, type="real", grid=None, keys=None)).ends
+    return clamped(mean, number(float(low)), number(float(high)), mean)

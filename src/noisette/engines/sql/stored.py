@@ -19,6 +19,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from noisette.engines.contract import FLOATS, INTEGERS, STORED, base_type
 from noisette.engines.sql.syntax import (
     choose,
     clamped,
@@ -34,7 +35,6 @@ from noisette.engines.sql.syntax import (
     snapped,
     try_cast,
 )
-from noisette.engines.types import FLOATS, INTEGERS, STORED, base_type
 from noisette.errors import InputError
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Type, Value
@@ -50,7 +50,7 @@ _LATEST: dict[Type, Value] = {"date": datetime.date.max, "timestamp": datetime.d
 
 
 def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
-    """The clean value of a column that the engine stores as `stored` (`types`).
+    """The clean value of a column that the engine stores as `stored` (`contract.STORED`).
 
     >>> pay = Kind("real", Fraction(0), Fraction(9))
     >>> normalised(exp.column("x", quoted=True), pay, "DOUBLE").sql("duckdb")
@@ -105,9 +105,7 @@ def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
     """
     steps = try_cast(rounded(scaled(column, 1 / grid)), "BIGINT")
     least, most = step_bounds(kind, grid)
-    assert kind.low is not None
-    assert kind.high is not None
-    low, high = number(float(kind.low)), number(float(kind.high))
+    low, high = (number(float(end)) for end in kind.ends)
     between = exp.Between(this=column.copy(), low=low, high=high)
     below = exp.LT(this=column.copy(), expression=low.copy()), number(least)
     above = exp.Not(this=is_nan(column)), number(most)

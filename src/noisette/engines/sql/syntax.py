@@ -105,9 +105,9 @@ def greatest(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
 # What all engines write alike
 
 
-def column(name: str) -> exp.Column:
-    """A column by its name, quoted."""
-    return exp.column(exp.to_identifier(name, quoted=True))
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column by its name, quoted; and of which table, where several have it."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
 def constant(value: Value) -> exp.Expr:

@@ -15,11 +15,11 @@ Textbook: Smith, noise for an l2 sensitivity, which must be Gaussian: with Lapla
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, set_fields
 from noisette.exact.number import Number, floor_log2, fraction, nearest_float, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
@@ -44,7 +44,7 @@ _NARROW = Fraction(1, 2**64)  # noise that is hardly ever drawn
 _LONGEST = 2**12  # steps of one number, of which each divisor is looked at
 
 
-@dataclass(frozen=True)
+@frozen
 class Gaussian(OnLattice):
     """Real numbers plus Gaussian noise on a fine grid; with `grid=1`, whole numbers plus whole noise.
 
@@ -55,13 +55,13 @@ class Gaussian(OnLattice):
 
     sized_by = "sigma"
     own_curve = True
-    sigma: Fraction
-    grid: Fraction
+    sigma: Positive
+    _: KW_ONLY
+    grid: base.Grid = default(None)
     norm: ClassVar[float] = 2
 
-    def __init__(self, sigma: Number, *, grid: Number | None = None) -> None:
-        object.__setattr__(self, "sigma", positive(sigma, "sigma"))
-        object.__setattr__(self, "grid", base.read_grid(grid, self.sigma, bits=_GRID_BITS))
+    def __post_init__(self) -> None:
+        set_fields(self, grid=base.read_grid(self.grid, self.sigma, bits=_GRID_BITS))
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Gaussian":

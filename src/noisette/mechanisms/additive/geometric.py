@@ -11,14 +11,14 @@ Textbook: Cormode, the geometric mechanism, where alpha should be e^-epsilon.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from noisette.exact.number import Number
+from noisette.exact.frozen import frozen
 from noisette.exact.random import SYSTEM, Random
+from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.additive.lattice import release_integers
@@ -31,7 +31,7 @@ from noisette.privacy.pld.loss import LatticeLaplace
 __all__ = ["Geometric"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Geometric(Mechanism):
     """Whole numbers plus noise z with P(z) = (1-a)/(1+a) a^|z|, a = e^(-1/scale).
 
@@ -44,11 +44,8 @@ class Geometric(Mechanism):
 
     kind = Output.NUMBERS
     grid: ClassVar[Fraction] = Fraction(1)
-    scale: Fraction
+    scale: Scale
     norm: ClassVar[float] = 1
-
-    def __init__(self, scale: Number) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1) -> "Geometric":

@@ -12,17 +12,18 @@ Textbook: lecture on workloads of counting queries, the K-norm mechanism.
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, level_of, positive
+from noisette.exact.frozen import KW_ONLY, Positive, Whole, default, frozen, set_fields
+from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
 from noisette.laws.law import smallest
+from noisette.laws.norm_ball import Norm
 from noisette.mechanisms import calibration as base
 from noisette.mechanisms.additive.lattice import (
     integer_answer,
@@ -39,7 +40,7 @@ from noisette.privacy import Promise, Pure
 __all__ = ["KNorm"]
 
 
-@dataclass(frozen=True)
+@frozen
 class KNorm(Mechanism):
     """A vector of `dimension` numbers plus noise of a norm (1, 2 or math.inf); with `grid=1`, whole numbers.
 
@@ -49,17 +50,14 @@ class KNorm(Mechanism):
     """
 
     kind = Output.VECTOR
-    norm: float
-    scale: Fraction
-    dimension: int
-    grid: Fraction
+    norm: Norm
+    scale: Positive
+    _: KW_ONLY
+    dimension: Whole
+    grid: base.Grid = default(None)
 
-    def __init__(self, norm: float | str, scale: Number, *, dimension: int, grid: Number | None = None) -> None:
-        ball = NormBall(math.inf if norm == "inf" else norm, 1, dimension=dimension)  # type: ignore[arg-type]
-        object.__setattr__(self, "norm", ball.norm)
-        object.__setattr__(self, "dimension", ball.dimension)
-        object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "grid", base.read_grid(grid, self.scale))
+    def __post_init__(self) -> None:
+        set_fields(self, grid=base.read_grid(self.grid, self.scale))
 
     @classmethod
     def calibrated(

@@ -11,11 +11,11 @@ Textbook: lecture notes and Smith, the Laplace mechanism, which hides an l1 and 
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from noisette.exact.number import Number, positive
+from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, set_fields
+from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import calibration as base
@@ -28,7 +28,7 @@ from noisette.privacy.pld.loss import LatticeLaplace
 __all__ = ["Laplace"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Laplace(OnLattice):
     """Real numbers plus Laplace noise of a scale, on a grid about 2^-30 of it unless you choose one.
 
@@ -39,13 +39,13 @@ class Laplace(OnLattice):
     0.5000000009313226
     """
 
-    scale: Fraction
-    grid: Fraction
+    scale: Positive
+    _: KW_ONLY
+    grid: base.Grid = default(None)
     norm: ClassVar[float] = 1
 
-    def __init__(self, scale: Number, *, grid: Number | None = None) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale"))
-        object.__setattr__(self, "grid", base.read_grid(grid, self.scale))
+    def __post_init__(self) -> None:
+        set_fields(self, grid=base.read_grid(self.grid, self.scale))
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, grid: Number | None = None) -> "Laplace":

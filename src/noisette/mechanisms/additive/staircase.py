@@ -13,11 +13,12 @@ Textbook: not in the textbooks.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, set_fields
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteStaircase
@@ -30,7 +31,7 @@ from noisette.privacy.sensitivity import Sensitivity
 __all__ = ["Staircase"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Staircase(OnLattice):
     """Numbers of which one person moves a single one, by at most `sensitivity`, plus staircase noise.
 
@@ -40,20 +41,17 @@ class Staircase(OnLattice):
     """
 
     sized_by = "epsilon"
-    epsilon: Fraction
-    sensitivity: Fraction
-    grid: Fraction
-    gamma: Fraction
+    epsilon: Annotated[Positive, partial(positive, most=1000)]
+    _: KW_ONLY
+    sensitivity: Positive = default(1)
+    grid: base.Grid = default(None)
+    gamma: Read[Number | None, Fraction] = default(None)
     norm: ClassVar[float] = math.inf
 
-    def __init__(
-        self, epsilon: Number, *, sensitivity: Number = 1, grid: Number | None = None, gamma: Number | None = None
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000))
-        object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
-        object.__setattr__(self, "grid", base.read_grid(grid, self.sensitivity))
+    def __post_init__(self) -> None:
         best = 1 / (1 + math.exp(float(self.epsilon) / 2))
-        object.__setattr__(self, "gamma", fraction(best if gamma is None else gamma, "gamma"))
+        gamma = fraction(best if self.gamma is None else self.gamma, "gamma")
+        set_fields(self, grid=base.read_grid(self.grid, self.sensitivity), gamma=gamma)
         if not 0 <= self.gamma <= 1:
             raise InputError("gamma must lie between 0 and 1: it is the part of a step that stays high.")
 

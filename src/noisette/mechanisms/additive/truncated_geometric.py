@@ -9,16 +9,16 @@ Textbook: Cormode, the truncated geometric mechanism, where alpha should be e^-e
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.laws import DiscreteLaplace
+from noisette.exact.vector import Scale
 from noisette.laws.law import half_width
 from noisette.mechanisms.additive.geometric import Geometric
 from noisette.mechanisms.additive.lattice import integer_answer
@@ -29,7 +29,7 @@ from noisette.privacy import Promise
 __all__ = ["TruncatedGeometric"]
 
 
-@dataclass(frozen=True)
+@frozen
 class TruncatedGeometric(Mechanism):
     """Geometric noise on a count that is publicly known to lie in low .. high.
 
@@ -39,15 +39,13 @@ class TruncatedGeometric(Mechanism):
     """
 
     kind = Output.CLAMPED
-    scale: Fraction
-    low: int
-    high: int
+    scale: Scale
+    _: KW_ONLY
+    low: Annotated[int, partial(whole, least=-(2**62))] = 0
+    high: Annotated[int, partial(whole, least=-(2**62))]
     norm: ClassVar[float] = 1
 
-    def __init__(self, scale: Number, *, low: int = 0, high: int) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
-        object.__setattr__(self, "low", whole(low, "low", least=-(2**62)))
-        object.__setattr__(self, "high", whole(high, "high", least=-(2**62)))
+    def __post_init__(self) -> None:
         if not self.low < self.high <= 2**62:
             raise InputError("low must be below high, and both within 2^62: give the public range of the count.")
 

@@ -8,23 +8,24 @@ Vocabulary: `reach` the largest |z| · `least` the k of a tail P(Z >= k).
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache, partial
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
+from noisette.exact.frozen import frozen
 from noisette.exact.integers import CHUNK, Integers, added, gathered
-from noisette.exact.number import Number, whole
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.exact.samplers import Bounds, bernoulli_real
+from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
-from noisette.laws.law import Symmetric
+from noisette.laws.law import Law
 
 __all__ = ["BoundedLaplace", "Geometrical", "reaching", "tail_up"]
 
@@ -32,8 +33,8 @@ _PLACES = 512  # of variances: enough to subtract powers of scales up to 2^60
 _NARROWEST = 64  # a reach below scale / 64 would reject nearly every draw
 
 
-@dataclass(frozen=True)
-class BoundedLaplace(Symmetric):
+@frozen
+class BoundedLaplace(Law):
     """Discrete Laplace noise, given that it is within the reach.
 
     >>> noise = BoundedLaplace(1, 14)
@@ -41,12 +42,10 @@ class BoundedLaplace(Symmetric):
     (1.841239, '3.84e-07', 0.0)
     """
 
-    scale: Fraction
-    reach: int
+    scale: Scale
+    reach: Annotated[int, partial(whole, least=0)]
 
-    def __init__(self, scale: Number, reach: int) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
-        object.__setattr__(self, "reach", whole(reach, "reach", least=0))
+    def __post_init__(self) -> None:
         if self.reach < self.least_reach(self.scale):
             raise InputError("The noise must reach at least scale / 64: raise the threshold or lower the scale.")
 

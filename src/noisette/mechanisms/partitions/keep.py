@@ -12,17 +12,17 @@ Textbook: Smith, stability and truncated histograms, where Laplace noise on a co
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Positive, Read, Whole, frozen
 from noisette.exact.integers import CHUNK, Integers
-from noisette.exact.number import Number, fraction, level_of, positive, whole
+from noisette.exact.number import Number, fraction, level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
 from noisette.mechanisms.additive.lattice import integer_answer
@@ -47,7 +47,10 @@ _MANY = 10**7  # for more groups only the even split is tried
 _LEVELS = (1, Fraction(19, 20), Fraction(9, 10), Fraction(3, 4), Fraction(1, 2))
 
 
-@dataclass(frozen=True)
+Delta0: TypeAlias = Annotated[Read[Number, Fraction], lambda given, _: fraction(given, "delta")]
+
+
+@frozen
 class Keep(Mechanism):
     """One bit for each group, from the number of its units; `epsilon` and `delta0` are what each group costs.
 
@@ -62,15 +65,13 @@ class Keep(Mechanism):
 
     kind = Output.GROUPS
     sized_by = "epsilon"
-    epsilon: Fraction
-    delta0: Fraction
-    groups: int
+    epsilon: Positive
+    delta0: Delta0
+    _: KW_ONLY
+    groups: Whole = 1
     norm: ClassVar[float] = 1
 
-    def __init__(self, epsilon: Number, delta0: Number, *, groups: int = 1) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta0", fraction(delta0, "delta"))
-        object.__setattr__(self, "groups", whole(groups, "groups"))
+    def __post_init__(self) -> None:
         if not _LEAST <= self.delta0 < 1:
             raise InputError("delta must lie between 1e-30 and 1: a usual one is '1e-6'.")
         if 2 * _halfway(self.epsilon, self.delta0) > _LONGEST:

@@ -15,14 +15,14 @@ Textbook: Smith, the truncated histogram, whose threshold misses its delta by a 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import vector
+from noisette.exact.frozen import KW_ONLY, Read, Whole, default, frozen, optional
 from noisette.exact.integers import CHUNK, Integers, added
 from noisette.exact.number import Number, positive, whole
 from noisette.exact.random import SYSTEM, Random
@@ -57,7 +57,14 @@ _SURELY = 4  # from this sigma on a sum of discrete Gaussians is one up to 1e-67
 _RARE = 5  # noise of that many scales is rare
 
 
-@dataclass(frozen=True)
+def _whole_weight(weight: Number, name: str) -> int:
+    given = positive(weight, name)
+    if given.denominator != 1:
+        raise InputError(f"{name} must be a whole number: count real weights in steps.")
+    return int(given)
+
+
+@frozen
 class Threshold(Mechanism):
     """Counts plus noise where that is at least `threshold`, and 0 elsewhere; `scale` is sigma if Gaussian.
 
@@ -76,35 +83,20 @@ class Threshold(Mechanism):
     """
 
     kind = Output.GROUPS
-    scale: Fraction
-    threshold: int
-    groups: int
-    noise: Noise
-    epsilon: Fraction | None
-    weight: int
+    scale: vector.Scale
+    threshold: Whole
+    _: KW_ONLY
+    groups: Whole = 1
+    noise: Noise = "geometric"
+    epsilon: Annotated[Read[Number | None, Fraction | None], optional(positive)] = default(None)
+    weight: Annotated[Read[Number, int], _whole_weight] = default(1)
     norm: ClassVar[float] = 1
 
-    def __init__(
-        self,
-        scale: Number,
-        threshold: int,
-        *,
-        groups: int = 1,
-        noise: Noise = "geometric",
-        epsilon: Number | None = None,
-        weight: Number = 1,
-    ) -> None:
-        if noise not in _NOISES:
+    def __post_init__(self) -> None:
+        if self.noise not in _NOISES:
             raise InputError("noise must be 'geometric', 'truncated' or 'gaussian'.")
-        if (epsilon is None) == (noise == "gaussian"):
+        if (self.epsilon is None) == (self.noise == "gaussian"):
             raise InputError("Give epsilon with Gaussian noise, whose delta depends on it, and with no other.")
-        size = positive(scale, "scale", most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
-        object.__setattr__(self, "scale", size)
-        object.__setattr__(self, "threshold", whole(threshold, "threshold"))
-        object.__setattr__(self, "groups", whole(groups, "groups"))
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "epsilon", None if epsilon is None else positive(epsilon, "epsilon"))
-        object.__setattr__(self, "weight", _whole_weight(weight))
         _ = self.law  # refuses a threshold that truncated noise cannot have
 
     @classmethod
@@ -127,7 +119,7 @@ class Threshold(Mechanism):
         (13.36, 71)
         """
         agreed(guarantee, sensitivity)
-        promise, most = read_promise(guarantee), _whole_weight(weight)
+        promise, most = read_promise(guarantee), _whole_weight(weight, "weight")
         move = moved(sensitivity, whole(groups, "groups"), promise.neighbours or Neighbours.ADD_REMOVE, most)
         if isinstance(sensitivity, Sensitivity):
             groups = (move.l0 + 1) // 2 if move.neighbours is Neighbours.REPLACE else move.l0
@@ -280,13 +272,6 @@ class Threshold(Mechanism):
         """0 and, from the threshold on, outputs within the noise's 1e-14 quantiles."""
         reach = half_width(self.law, 1 - 1e-14) if x else -1
         return np.append(0, np.arange(max(self.threshold, x - reach), x + reach + 1))
-
-
-def _whole_weight(weight: Number) -> int:
-    given = positive(weight, "weight")
-    if given.denominator != 1:
-        raise InputError("weight must be a whole number: count real weights in steps.")
-    return int(given)
 
 
 examples = [

@@ -35,21 +35,23 @@ Vocabulary: `within`, `beyond` how many values are aimed at to be left outside, 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, level_of, positive, whole
+from noisette.exact.frozen import KW_ONLY, Positive, Whole, frozen
+from noisette.exact.number import level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.mechanisms.quantiles.unbounded_quantile import FirstAbove
 from noisette.privacy import Neighbours, Promise, Pure
+from noisette.privacy.neighbours import Relation
 
 __all__ = ["Extent"]
 
@@ -62,7 +64,7 @@ _GOES_ON = 0.1  # the chance that it does
 _MOST_CELLS = 2**20
 
 
-@dataclass(frozen=True)
+@frozen
 class Extent(Mechanism):
     """The cells (low, high) between which values lie, or None for too few values, given how many each cell has.
 
@@ -78,24 +80,17 @@ class Extent(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
-    epsilon: Fraction
-    cells: int
-    within: int
-    beyond: int
-    neighbours: Neighbours
+    tightness = 1 - 1e-9  # all of epsilon, up to rounding
+    epsilon: Annotated[Positive, partial(positive, most=1000, least=Fraction(1, 10**9))]
+    _: KW_ONLY
+    cells: Annotated[int, partial(whole, least=2)]
+    within: Whole
+    beyond: Annotated[int, partial(whole, least=0)]
+    neighbours: Relation = ADD_REMOVE
 
-    def __init__(
-        self, epsilon: Number, *, cells: int, within: int, beyond: int, neighbours: Neighbours = ADD_REMOVE
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000, least=Fraction(1, 10**9)))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        object.__setattr__(self, "within", whole(within, "within"))
-        object.__setattr__(self, "beyond", whole(beyond, "beyond", least=0))
-        object.__setattr__(self, "neighbours", neighbours)
+    def __post_init__(self) -> None:
         if self.cells > _MOST_CELLS:
             raise InputError(f"cells must be at most {_MOST_CELLS:,}: choose coarser ones.")
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
 
     @classmethod
     def calibrated(
@@ -104,7 +99,7 @@ class Extent(Mechanism):
         """Return the one for a histogram's sensitivity whose `low` lies as far out as it can at that level."""
         records, relation = agreed_records(guarantee, sensitivity)
         one = cls(pure_epsilon(guarantee) / records, cells=cells, within=1, beyond=0, neighbours=relation)
-        odds = math.log(one._rising.strays(one.cells, 0) / (1 - _read(level)))
+        odds = math.log(one._rising.strays(one.cells, 0) / (1 - level_of(level)))
         within, beyond = odds * one._rising.scale, -math.log(_GOES_ON) * one._falling.threshold_scale
         return cls(
             one.epsilon, cells=cells, within=max(1, math.ceil(within)), beyond=math.ceil(beyond), neighbours=relation
@@ -168,7 +163,7 @@ class Extent(Mechanism):
 
         A search ends t too early if the N of one of its cells is that large, and t too late only if its Z is.
         """
-        _read(level)
+        level_of(level)
         low, high = -1, 2 + math.ceil((50 + math.log(self.cells)) * float(sum(1 / rate for rate in self.rates)))
         while high - low > 1:
             middle = (low + high) // 2
@@ -205,20 +200,10 @@ class Extent(Mechanism):
         moved = [even[0] + 1, *even[1:-1], even[-1] - replaced]
         return [(x, more, 1), (left, less, 1), (even, moved, 1)]
 
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, up to rounding."""
-        return 1 - 1e-9
-
 
 def _left_above(counts: NDArray[np.int64], low: int) -> NDArray[np.int64]:
     """How many values are in each cell above `low` and further up, with a minus: it is to be above -beyond."""
     return np.negative(np.cumsum(counts[:low:-1])[::-1])
-
-
-def _read(level: float) -> float:
-    level_of(level)
-    return level
 
 
 examples = [

@@ -22,7 +22,6 @@ Textbook: Cormode's median by the exponential mechanism, improved.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,6 +30,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
+from noisette.exact.frozen import frozen
 from noisette.exact.random import Random
 from noisette.exact.samplers import Bounds
 from noisette.mechanisms.calibration import pure_epsilon
@@ -47,7 +47,7 @@ REPLACE = Neighbours.REPLACE
 _BEHIND = 20  # ranks times g
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class FlippedQuantile(RankChoice):
     """The q-quantile of values on the grid 0 .. cells-1, given how many values each cell has.
 
@@ -60,10 +60,7 @@ class FlippedQuantile(RankChoice):
     """
 
     kind = Output.OUTCOME
-
-    @property
-    def _general(self) -> bool:
-        return True
+    _general = True
 
     @property
     def _sides(self) -> int:

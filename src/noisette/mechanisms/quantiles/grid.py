@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
+from noisette.exact.frozen import frozen, set_fields
 from noisette.exact.number import Number, fraction, whole
 
 __all__ = ["Grid", "numbers"]
@@ -19,7 +19,7 @@ _LARGEST = 10**300
 _BLOCK = 1 << 17  # values whose cells fit a cache
 
 
-@dataclass(frozen=True)
+@frozen
 class Grid:
     """A public grid: cell i stands for the value low + i (high - low)/(cells - 1).
 
@@ -40,9 +40,8 @@ class Grid:
     def __init__(self, bounds: tuple[Number, Number], *, cells: int) -> None:
         if not isinstance(bounds, tuple | list) or len(bounds) != 2:
             raise InputError("bounds must be a pair (low, high).")
-        object.__setattr__(self, "low", fraction(bounds[0], "bounds"))
-        object.__setattr__(self, "high", fraction(bounds[1], "bounds"))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
+        low, high = (fraction(end, "bounds") for end in bounds)
+        set_fields(self, low=low, high=high, cells=whole(cells, "cells", least=2))
         if not -_LARGEST <= self.low < self.high <= _LARGEST or 1 / self._step > _LARGEST:
             raise InputError("bounds must be a pair (low, high) with low below high, and neither beyond 1e300.")
         if self.cells > choice.LARGEST // 2:

@@ -27,17 +27,17 @@ Vocabulary: `records` that differ, d · `total` the most that D can move, summed
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Self
+from functools import lru_cache, partial
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
+from noisette.exact.frozen import KW_ONLY, Exact, Positive, Whole, default, frozen, optional
+from noisette.exact.number import Number, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, ln_bounds, sqrt_down
 from noisette.exact.samplers import Bounds
@@ -46,6 +46,7 @@ from noisette.mechanisms.calibration import agreed_records, pure_epsilon, range_
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.privacy.guarantee import once
+from noisette.privacy.neighbours import Relation
 from noisette.privacy.pld.ranges import BoundedRange
 
 __all__ = ["Quantile", "RankChoice"]
@@ -56,44 +57,26 @@ _LARGEST = 1000
 _MOST = 2**62
 
 
-@dataclass(frozen=True)
+@frozen
 class RankChoice(Mechanism):
     """What mechanisms that choose a cell by rank errors share: their parameters, what records move, what to expect."""
 
     sized_by = "epsilon"
     own_relation = True
-    epsilon: Fraction
-    q: Fraction
-    cells: int
-    rows: int
-    groups: int | None
-    neighbours: Neighbours
-    shift: Fraction
+    epsilon: Annotated[Positive, partial(positive, most=_LARGEST)]
+    _: KW_ONLY
+    q: Exact
+    cells: Annotated[int, partial(whole, least=2)]
+    rows: Whole = 1
+    groups: Annotated[int | None, optional(whole)] = None
+    neighbours: Relation = ADD_REMOVE
+    shift: Exact = default(0)
 
-    def __init__(
-        self,
-        epsilon: Number,
-        *,
-        q: Number,
-        cells: int,
-        rows: int = 1,
-        groups: int | None = None,
-        neighbours: Neighbours = ADD_REMOVE,
-        shift: Number = 0,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=_LARGEST))
-        object.__setattr__(self, "q", fraction(q, "q"))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        object.__setattr__(self, "rows", whole(rows, "rows"))
-        object.__setattr__(self, "groups", None if groups is None else whole(groups, "groups"))
-        object.__setattr__(self, "neighbours", neighbours)
-        object.__setattr__(self, "shift", fraction(shift, "shift"))
+    def __post_init__(self) -> None:
         if not 0 <= self.q <= 1:
             raise InputError("q must lie between 0 (the minimum) and 1 (the maximum): the median is 1/2.")
         if self.cells > choice.LARGEST:
             raise InputError(f"cells must be at most {choice.LARGEST:,}: choose a coarser grid.")
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
 
     @classmethod
     def calibrated(
@@ -308,7 +291,7 @@ class RankChoice(Mechanism):
         return (x, moved, d) if self.q >= Fraction(1, 2) else (x[::-1], moved[::-1], d)
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class Quantile(RankChoice):
     """The q-quantile of values on the grid 0 .. cells-1, given how many values each cell has.
 

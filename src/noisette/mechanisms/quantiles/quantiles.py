@@ -34,15 +34,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
+from noisette.exact.frozen import KW_ONLY, Positive, Read, Whole, default, frozen, set_fields
 from noisette.exact.number import Number, fraction, level_of, nearest_float, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import ln_bounds, sqrt_down
@@ -99,7 +100,18 @@ def _parts(at: tuple[Fraction, ...], shift: tuple[Fraction, ...], first: int, en
     return _Part(middle, q, shift[middle] - (1 - q) * s_low - q * s_high, below, above)
 
 
-@dataclass(frozen=True)
+def _ascending(at: Iterable[Number], name: str) -> tuple[Fraction, ...]:
+    if isinstance(at, str) or not isinstance(at, Iterable):
+        raise InputError(f"{name} must be the quantiles asked for, such as ('1/4', '1/2', '3/4').")
+    quantiles = tuple(fraction(q, name) for q in at)
+    if not quantiles or not all(0 <= q <= 1 for q in quantiles):
+        raise InputError(f"{name} must have quantiles between 0 (the minimum) and 1 (the maximum): the median is 1/2.")
+    if any(a >= b for a, b in pairwise(quantiles)):
+        raise InputError(f"{name} must have quantiles in ascending order, each of them once.")
+    return quantiles
+
+
+@frozen
 class Quantiles(Mechanism):
     """The cells of the quantiles `at`, ascending, given how many values each cell has.
 
@@ -117,27 +129,16 @@ class Quantiles(Mechanism):
 
     kind = Output.OUTCOME
     sized_by = "epsilon"
-    epsilon: Fraction
-    at: tuple[Fraction, ...]
-    cells: int
-    ties: int
-    shift: tuple[Fraction, ...]
+    epsilon: Annotated[Positive, partial(positive, most=1000)]
+    _: KW_ONLY
+    at: Annotated[Read[Iterable[Number], tuple[Fraction, ...]], _ascending] = default(DECILES)
+    cells: Annotated[int, partial(whole, least=2)]
+    ties: Whole = 2**20
+    shift: Read[Number | Iterable[Number], tuple[Fraction, ...]] = default(0)
     norm: ClassVar[float] = 1
 
-    def __init__(
-        self,
-        epsilon: Number,
-        *,
-        at: Iterable[Number] = DECILES,
-        cells: int,
-        ties: int = 2**20,
-        shift: Number | Iterable[Number] = 0,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000))
-        object.__setattr__(self, "at", _ascending(at))
-        object.__setattr__(self, "cells", whole(cells, "cells", least=2))
-        object.__setattr__(self, "ties", whole(ties, "ties"))
-        object.__setattr__(self, "shift", _shifts(shift, len(self.at)))
+    def __post_init__(self) -> None:
+        set_fields(self, shift=_shifts(self.shift, len(self.at)))
         if self.cells > choice.LARGEST // 2:
             raise InputError(f"cells must be at most {choice.LARGEST // 2:,}: choose a coarser grid.")
         if self.ties > 2**40:
@@ -356,17 +357,6 @@ def telling_tables(path: Sequence[Fraction], cells: int, reach: int, empty: int)
 def even_table(cells: int, rate: Fraction) -> list[int]:
     """Return a table whose law shows the rate: as many values in each cell as leave the ends a weight of e^-3."""
     return [max(1, round(6 / (cells * rate)))] * cells
-
-
-def _ascending(at: Iterable[Number]) -> tuple[Fraction, ...]:
-    if isinstance(at, str) or not isinstance(at, Iterable):
-        raise InputError("at must be the quantiles asked for, such as ('1/4', '1/2', '3/4').")
-    quantiles = tuple(fraction(q, "at") for q in at)
-    if not quantiles or not all(0 <= q <= 1 for q in quantiles):
-        raise InputError("at must have quantiles between 0 (the minimum) and 1 (the maximum): the median is 1/2.")
-    if any(a >= b for a, b in pairwise(quantiles)):
-        raise InputError("at must have quantiles in ascending order, each of them once.")
-    return quantiles
 
 
 def _shifts(shift: Number | Iterable[Number], size: int) -> tuple[Fraction, ...]:

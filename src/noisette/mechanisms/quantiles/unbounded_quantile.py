@@ -32,24 +32,25 @@ Vocabulary: `step` i holds the values from t_(i-1) to below t_i · `rate` 1/scal
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
+from noisette.exact.frozen import KW_ONLY, Exact, Positive, Whole, default, frozen
 from noisette.exact.integers import added
-from noisette.exact.number import Number, fraction, level_of, positive, whole
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed_records, pure_epsilon, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.quantiles.grid import numbers
 from noisette.mechanisms.quantiles.quantile import read_histograms
 from noisette.privacy import Neighbours, Promise, Pure
+from noisette.privacy.neighbours import Relation
 
 __all__ = ["FirstAbove", "UnboundedQuantile"]
 
@@ -67,7 +68,7 @@ _RECORDS = 2**40
 _ENUMERATED = 2**24
 
 
-@dataclass(frozen=True)
+@frozen
 class FirstAbove:
     """Noise for the threshold and for the queries, and the limit that both are compared at."""
 
@@ -102,7 +103,7 @@ class FirstAbove:
         return steps * math.exp(-rate * below) * math.expm1(-over) / math.expm1(-over - rate)
 
 
-@dataclass(frozen=True)
+@frozen
 class UnboundedQuantile(Mechanism):
     """The step of the q-quantile, or None beyond the last, given how many values lie in each step and beyond.
 
@@ -119,36 +120,19 @@ class UnboundedQuantile(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
-    epsilon: Fraction
-    q: Fraction
-    steps: int
-    base: Fraction
-    low: Fraction
-    unit: Fraction
-    neighbours: Neighbours
+    tightness = 0.99  # all of epsilon, nearly, if there are twenty steps and it is at most 1
+    epsilon: Annotated[Positive, partial(positive, most=1000, least=Fraction(1, 10**9))]
+    _: KW_ONLY
+    q: Exact
+    steps: Whole = 2000
+    base: Positive = default("1.01")
+    low: Exact = default(0)
+    unit: Positive = default(1)
+    neighbours: Relation = ADD_REMOVE
 
-    def __init__(
-        self,
-        epsilon: Number,
-        *,
-        q: Number,
-        steps: int = 2000,
-        base: Number = "1.01",
-        low: Number = 0,
-        unit: Number = 1,
-        neighbours: Neighbours = ADD_REMOVE,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=1000, least=Fraction(1, 10**9)))
-        object.__setattr__(self, "q", fraction(q, "q"))
-        object.__setattr__(self, "steps", whole(steps, "steps"))
-        object.__setattr__(self, "base", positive(base, "base"))
-        object.__setattr__(self, "low", fraction(low, "low"))
-        object.__setattr__(self, "unit", positive(unit, "unit"))
-        object.__setattr__(self, "neighbours", neighbours)
+    def __post_init__(self) -> None:
         if not 0 <= self.q <= 1 or self.q.denominator > _FINEST:
             raise InputError("q must lie between 0 and 1, with a denominator of at most 2^20: the median is 1/2.")
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
         if self.base <= 1 or self.steps > _MOST_STEPS or not np.isfinite(self._thresholds[-1]):
             raise InputError("base must be above 1, and steps so few that the last threshold is a number.")
 
@@ -279,11 +263,6 @@ class UnboundedQuantile(Mechanism):
         even = [max(1, round(6 / (self.steps * self.rate)))] * (last + 1)
         moved = [even[0] + (self.neighbours is REPLACE), *even[1:-1], even[-1] - 1]
         return [(x, gone, 1), (even, moved, 1)]
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, nearly, if there are twenty steps and it is at most 1."""
-        return 0.99
 
 
 examples = [

@@ -28,13 +28,13 @@ import math
 import numbers
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Positive, frozen
 from noisette.exact.number import Number, fraction, level_of, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up, ln_bounds
@@ -54,7 +54,7 @@ _HALVINGS = 40
 _STEEPEST = 700  # beyond this e the ratio is 1/gamma, up to e^-700 or so
 
 
-@dataclass(frozen=True)
+@frozen
 class BestOf(Mechanism):
     """The result (score, output) of the best of K runs, each of which is `each`-DP by itself.
 
@@ -66,17 +66,16 @@ class BestOf(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    each: Fraction
-    eta: int
+    tightness = 0.99  # the rarer the result of the pair, the nearer it comes to epsilon
+    scale: Annotated[Positive, partial(positive, most=_LARGEST, least=Fraction(1))]
+    _: KW_ONLY
+    each: Annotated[Positive, partial(positive, most=_DEAREST)]
+    eta: int = 1
 
-    def __init__(self, scale: Number, *, each: Number, eta: int = 1) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale", most=_LARGEST, least=Fraction(1)))
-        object.__setattr__(self, "each", positive(each, "each", most=_DEAREST))
-        object.__setattr__(self, "eta", eta)
-        if isinstance(eta, bool) or eta not in (0, 1):
+    def __post_init__(self) -> None:
+        if isinstance(self.eta, bool) or self.eta not in (0, 1):
             raise InputError("eta must be 1, for a geometric number of runs, or 0, for a logarithmic one.")
-        if eta == 0 and self.scale == 1:
+        if self.eta == 0 and self.scale == 1:
             raise InputError("scale must be above 1 if eta is 0: a logarithmic law has a gamma below 1.")
 
     @classmethod
@@ -179,11 +178,6 @@ class BestOf(Mechanism):
         one = {(0, 0): more - rare * more, (1, 0): rare * more, (2, 0): less}
         other = {(0, 0): less - rare * less, (1, 0): rare * less, (2, 0): more}
         return [(one, other, 1)]
-
-    @property
-    def tightness(self) -> float:
-        """The rarer the result of the pair, the nearer it comes to epsilon."""
-        return 0.99
 
 
 def _single(run: Any) -> Run:

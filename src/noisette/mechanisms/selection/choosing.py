@@ -26,16 +26,18 @@ Vocabulary: `best` max q · `pass` the test, P = r(best) · `positives` candidat
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, level_of, whole
+from noisette.exact.frozen import KW_ONLY, Whole, frozen
+from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, exp_up
+from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.calibration import agreed
@@ -52,7 +54,7 @@ __all__ = ["Choosing"]
 REPLACE = Neighbours.REPLACE
 
 
-@dataclass(frozen=True)
+@frozen
 class Choosing(Mechanism):
     """A candidate of 0 .. candidates-1, or None, given the whole scores of those whose score is not 0.
 
@@ -64,16 +66,14 @@ class Choosing(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    threshold: int
-    candidates: int
-    growth: int
+    tightness = 0.999  # delta is what the second pair shows, up to rounding
+    scale: Scale
+    threshold: Whole
+    _: KW_ONLY
+    candidates: Annotated[int, partial(whole, least=2)]
+    growth: Whole = 1
 
-    def __init__(self, scale: Number, threshold: int, *, candidates: int, growth: int = 1) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
-        object.__setattr__(self, "threshold", whole(threshold, "threshold"))
-        object.__setattr__(self, "candidates", whole(candidates, "candidates", least=2))
-        object.__setattr__(self, "growth", whole(growth, "growth"))
+    def __post_init__(self) -> None:
         if not self._is_high():
             raise InputError("threshold must be larger: growth e^(-threshold/scale) must not exceed 1 - e^(-1/scale).")
 
@@ -187,11 +187,6 @@ class Choosing(Mechanism):
     def _many(self) -> int:
         """So many ties that one of them hardly matters."""
         return 2 + math.ceil(25 * math.expm1(min(float(1 / self.scale), 5.0)) * float(self.scale) / 2)
-
-    @property
-    def tightness(self) -> float:
-        """Delta is what the second pair shows, up to rounding."""
-        return 0.999
 
 
 def _raised(scores: dict[int, int]) -> dict[int, int]:

@@ -21,16 +21,16 @@ Vocabulary: `loss` of a candidate, max q - q_i · `stray` to release another can
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any, Self
+from functools import lru_cache, partial
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
+from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, set_fields
 from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
@@ -50,23 +50,32 @@ _LEAST_SCALE = Fraction(1, 2**100)
 _BEHIND = 36  # scales: the chance of e^-36 is lost in the rounding of floats
 
 
-@dataclass(frozen=True)
+def _few(given: int, name: str) -> int:
+    if whole(given, name, least=2) > choice.LARGEST:
+        raise InputError(f"{name} must be at most {choice.LARGEST:,}: choose among fewer.")
+    return int(given)
+
+
+def _truth(given: bool, name: str) -> bool:
+    if not isinstance(given, bool):
+        raise InputError(f"{name} must be True, if all scores move in one direction, or False.")
+    return given
+
+
+ChoiceScale: TypeAlias = Annotated[Positive, partial(positive, least=_LEAST_SCALE)]
+Candidates: TypeAlias = Annotated[int, _few]
+Monotone: TypeAlias = Annotated[bool, _truth]
+
+
+@frozen
 class Selection(Mechanism):
     """What mechanisms that choose by scores share: how scores are read, what a move of them costs, what to expect."""
 
     kind = Output.CHOICE
-    scale: Fraction
-    candidates: int
-    monotone: bool
-
-    def __init__(self, scale: Number, *, candidates: int, monotone: bool = False) -> None:
-        object.__setattr__(self, "scale", positive(scale, "scale", least=_LEAST_SCALE))
-        object.__setattr__(self, "candidates", whole(candidates, "candidates", least=2))
-        object.__setattr__(self, "monotone", monotone)
-        if self.candidates > choice.LARGEST:
-            raise InputError(f"candidates must be at most {choice.LARGEST:,}: choose among fewer.")
-        if not isinstance(monotone, bool):
-            raise InputError("monotone must be True, if all scores move in one direction, or False.")
+    scale: ChoiceScale
+    _: KW_ONLY
+    candidates: Candidates
+    monotone: Monotone = False
 
     @property
     def norm(self) -> float:
@@ -175,7 +184,7 @@ class Selection(Mechanism):
         return np.arange(self.candidates)
 
 
-@dataclass(frozen=True)
+@frozen
 class Exponential(Selection):
     """One of the candidates 0 .. candidates-1, given their whole scores.
 
@@ -186,18 +195,12 @@ class Exponential(Selection):
     ([0.1015, 0.1674, 0.4551, 0.276], 8.0)
     """
 
-    measure: tuple[int, ...] | None
+    _: KW_ONLY
+    measure: Read[Sequence[Number] | None, tuple[int, ...] | None] = default(None)
 
-    def __init__(
-        self,
-        scale: Number,
-        *,
-        candidates: int,
-        monotone: bool = False,
-        measure: Sequence[Number] | None = None,
-    ) -> None:
-        super().__init__(scale, candidates=candidates, monotone=monotone)
-        object.__setattr__(self, "measure", None if measure is None else _proportions(measure, self.candidates))
+    def __post_init__(self) -> None:
+        if self.measure is not None:
+            set_fields(self, measure=_proportions(self.measure, self.candidates))
 
     @classmethod
     def calibrated(

@@ -23,20 +23,20 @@ Vocabulary: `reach` r · `lead` of the best candidate · `steps` n.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, optional, set_fields
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.partitions.keep import Keep
+from noisette.mechanisms.partitions.keep import Delta0, Keep
 from noisette.mechanisms.partitions.per_partition import read_promise
-from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.exponential import Candidates, Exponential, Monotone
 from noisette.privacy import Approx, Promise
 from noisette.privacy.convert import group_delta
 from noisette.privacy.guarantee import once
@@ -45,7 +45,7 @@ from noisette.privacy.pld.loss import Response
 __all__ = ["GapMax"]
 
 
-@dataclass(frozen=True)
+@frozen
 class GapMax(Mechanism):
     """The best of the candidates 0 .. candidates-1, or None, given their whole scores.
 
@@ -58,21 +58,17 @@ class GapMax(Mechanism):
 
     kind = Output.OUTCOME
     sized_by = "epsilon"
-    epsilon: Fraction
-    delta0: Fraction
-    candidates: int
-    monotone: bool
-    reach: int
+    tightness = 0.999  # neighbours on either half of the curve use all of epsilon and delta, up to rounding
+    epsilon: Positive
+    delta0: Delta0
+    _: KW_ONLY
+    candidates: Candidates
+    monotone: Monotone = False
+    reach: Annotated[Read[int | None, int], optional(whole)] = default(None)
 
-    def __init__(
-        self, epsilon: Number, delta0: Number, *, candidates: int, monotone: bool = False, reach: int | None = None
-    ) -> None:
-        keep, read = Keep(epsilon, delta0), Exponential(1, candidates=candidates, monotone=monotone)
-        object.__setattr__(self, "epsilon", keep.epsilon)
-        object.__setattr__(self, "delta0", keep.delta0)
-        object.__setattr__(self, "candidates", read.candidates)
-        object.__setattr__(self, "monotone", monotone)
-        object.__setattr__(self, "reach", (1 if monotone else 2) if reach is None else whole(reach, "reach"))
+    def __post_init__(self) -> None:
+        Keep(self.epsilon, self.delta0)  # which refuses what is too small or too large
+        set_fields(self, reach=(1 if self.monotone else 2) if self.reach is None else self.reach)
 
     @classmethod
     def calibrated(
@@ -151,11 +147,6 @@ class GapMax(Mechanism):
         lead = steps * self.reach - 1
         fall = 0 if self.monotone else lead // 2
         return [lead - fall] + [-fall] * (self.candidates - 1)
-
-    @property
-    def tightness(self) -> float:
-        """Neighbours on either half of the curve use all of epsilon and delta, up to rounding."""
-        return 0.999
 
 
 def _best(q: NDArray[np.int64]) -> tuple[int, int]:

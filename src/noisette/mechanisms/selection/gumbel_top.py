@@ -19,7 +19,6 @@ Vocabulary: `loss` of a candidate, max q - q_i · `key` its noisy score, in unit
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, cmp_to_key
 from itertools import permutations
@@ -30,12 +29,13 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import real
-from noisette.exact.number import Number, level_of, whole
+from noisette.exact.frozen import KW_ONLY, Whole, frozen
+from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.calibration import calibrate
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Exponential, Scores
+from noisette.mechanisms.selection.exponential import Candidates, ChoiceScale, Exponential, Monotone, Scores
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld.ranges import BoundedRange
@@ -47,21 +47,19 @@ Floats = NDArray[np.float64]
 _LARGEST_LAW = 50_000
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranking(Mechanism):
     """What mechanisms that release k candidates in order share: how scores are read, what an order loses."""
 
     kind = Output.OUTCOME
-    scale: Fraction
-    candidates: int
-    k: int
-    monotone: bool
+    scale: ChoiceScale
+    _: KW_ONLY
+    candidates: Candidates
+    k: Whole
+    monotone: Monotone = False
 
-    def __init__(self, scale: Number, *, candidates: int, k: int, monotone: bool = False) -> None:
-        one = Exponential(scale, candidates=candidates, monotone=monotone)
-        for name, value in (("scale", one.scale), ("candidates", one.candidates), ("monotone", monotone)):
-            object.__setattr__(self, name, value)
-        object.__setattr__(self, "k", _order(k, candidates))
+    def __post_init__(self) -> None:
+        _order(self.k, self.candidates)
 
     @cached_property
     def _one(self) -> Exponential:
@@ -92,7 +90,7 @@ def _order(k: int, candidates: int) -> int:
     return k
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class GumbelTop(Ranking):
     """k of the candidates 0 .. candidates-1, in order, given their whole scores.
 
@@ -102,6 +100,8 @@ class GumbelTop(Ranking):
     >>> round(m.outcomes([0, 1, 2, 3])[3, 2], 4), m.interval(0.95)
     (0.1467, 18.0)
     """
+
+    tightness = 0.99  # all of epsilon, except for what is not far enough behind
 
     @property
     def rounds(self) -> int:
@@ -169,11 +169,6 @@ class GumbelTop(Ranking):
             (x, [score + (1 if i in gains else back) for i, score in enumerate(x)], 1)
             for x, gains in zip((behind, ahead, slope), gaining, strict=True)
         ]
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, except for what is not far enough behind."""
-        return 0.99
 
 
 def _log_chance(logs: Floats, order: tuple[int, ...]) -> float:

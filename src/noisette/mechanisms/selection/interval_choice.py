@@ -21,26 +21,26 @@ Vocabulary: `size` of a piece, how many points it has · `loss` of a point, by h
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from functools import partial
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.integers import Int64Array
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.exponential import ChoiceScale, Exponential, Monotone
 from noisette.privacy import Promise
 
 __all__ = ["ENUMERATED", "Pieces", "drawn"]
 
-Whole = NDArray[np.int64]
 ENUMERATED = 1 << 16
 """How many points a law is written out for."""
 
@@ -48,7 +48,7 @@ _MOST = 2**62
 _BEHIND = 16  # scales: rare enough to show the theorem, and likely enough to be seen
 
 
-def drawn(losses: Whole, most: Whole, size: Callable[[int], int], scale: Fraction, rng: Random) -> int:
+def drawn(losses: Int64Array, most: Int64Array, size: Callable[[int], int], scale: Fraction, rng: Random) -> int:
     """Draw i with probability proportional to size(i) e^(-losses[i]/scale), where size(i) <= most[i].
 
     It asks for the size of those that are proposed alone; where `most` is larger than need be, it takes longer.
@@ -64,7 +64,7 @@ def drawn(losses: Whole, most: Whole, size: Callable[[int], int], scale: Fractio
     return choice.choose(y - y[best], weight, rng)
 
 
-@dataclass(frozen=True)
+@frozen
 class Pieces(Mechanism):
     """One of the points 0 .. points-1, given pieces (size, score) from left to right, all whole numbers.
 
@@ -78,14 +78,13 @@ class Pieces(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    points: int
-    monotone: bool
+    tightness = 0.9999  # all of epsilon but what the point behind weighs
+    scale: ChoiceScale
+    _: KW_ONLY
+    points: Annotated[int, partial(whole, least=2)]
+    monotone: Monotone = False
 
-    def __init__(self, scale: Number, *, points: int, monotone: bool = False) -> None:
-        object.__setattr__(self, "scale", Exponential(scale, candidates=2, monotone=monotone).scale)
-        object.__setattr__(self, "points", whole(points, "points", least=2))
-        object.__setattr__(self, "monotone", monotone)
+    def __post_init__(self) -> None:
         if self.points >= _MOST:
             raise InputError("points must be below 2^62: choose a coarser grid.")
 
@@ -115,7 +114,7 @@ class Pieces(Mechanism):
         i = drawn(scores.max() - scores, sizes, lambda i: int(sizes[i]), self.scale, rng)
         return int(sizes[:i].sum()) + rng.below(int(sizes[i]))
 
-    def _read(self, pieces: Any) -> tuple[Whole, Whole]:
+    def _read(self, pieces: Any) -> tuple[Int64Array, Int64Array]:
         answer = integer_answer(pieces)
         if answer.ndim != 2 or answer.shape[1] != 2 or len(answer) > choice.LARGEST:
             raise InputError(f"The pieces must be at most {choice.LARGEST:,} pairs (size, score) of whole numbers.")
@@ -164,13 +163,8 @@ class Pieces(Mechanism):
             d,
         )
 
-    @property
-    def tightness(self) -> float:
-        """All of epsilon but what the point behind weighs."""
-        return 0.9999
 
-
-def _shares(scores: Whole, scale: Fraction) -> list[float]:
+def _shares(scores: Int64Array, scale: Fraction) -> list[float]:
     """e^(q/scale), normalised."""
     weights = np.exp((scores - scores.max()) * float(1 / scale))
     return [float(w) for w in weights / math.fsum(weights)]

@@ -23,7 +23,6 @@ Vocabulary: `loss` of an order · `within` N(v) · `sizes` a_i(v) · `step` how 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
@@ -31,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.exact import choice, samplers
+from noisette.exact.frozen import frozen
 from noisette.exact.number import level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds
@@ -49,7 +49,7 @@ _BEYOND = 40  # scales after which orders are next to impossible
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class JointTop(Ranking):
     """k of the candidates 0 .. candidates-1, in order, given their whole scores.
 

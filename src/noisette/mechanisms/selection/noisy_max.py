@@ -23,7 +23,6 @@ Vocabulary: `loss` of a candidate, max q - q_i · `level` a value that the large
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, Self
@@ -33,13 +32,14 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import vector
+from noisette.exact.frozen import KW_ONLY, frozen
 from noisette.exact.integers import Integers, added
-from noisette.exact.number import Number, level_of
+from noisette.exact.number import level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import smallest
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
+from noisette.mechanisms.selection.exponential import Candidates, ChoiceScale, Monotone, Scores, Selection, unit_rule
 from noisette.privacy import Promise
 
 __all__ = ["NoisyMax", "NoisyMaxGap"]
@@ -53,7 +53,7 @@ _FINEST = 128  # steps in a scale that tell all there is to tell
 _NODES, _WEIGHTS = unit_rule(8)
 
 
-@dataclass(frozen=True)
+@frozen
 class _Geometric:
     """One-sided noise: P(z) = (1 - a) a^z, z >= 0, a = e^(-1/scale)."""
 
@@ -76,7 +76,7 @@ class _Geometric:
         return vector.geometric_noise(self.scale, size, rng)
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class NoisyMax(Selection):
     """One of the candidates 0 .. candidates-1, given their whole scores, by two-sided noise.
 
@@ -88,8 +88,7 @@ class NoisyMax(Selection):
     ([0.0893, 0.1559, 0.4786, 0.2762], 8.0)
     """
 
-    def __init__(self, scale: Number, *, candidates: int, monotone: bool = False) -> None:
-        super().__init__(scale, candidates=candidates, monotone=monotone)
+    def __post_init__(self) -> None:
         DiscreteLaplace(self.scale)  # which refuses scales that cannot be drawn
 
     def __call__(self, scores: Any, rng: Random = SYSTEM) -> int:
@@ -175,7 +174,7 @@ def _parts(scores: Scores, levels: NDArray[np.int64], noise: DiscreteLaplace | _
     return np.asarray(noise.cdf(places - 1)[..., None] + noise.pmf(places)[..., None] * nodes)
 
 
-@dataclass(frozen=True)
+@frozen
 class NoisyMaxGap(Mechanism):
     """The winner and its gap to the runner-up, a whole number >= 0, given whole scores.
 
@@ -190,17 +189,16 @@ class NoisyMaxGap(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    candidates: int
-    monotone: bool
-    noise: Noise
+    scale: ChoiceScale
+    _: KW_ONLY
+    candidates: Candidates
+    monotone: Monotone = False
+    noise: Noise = "geometric"
 
-    def __init__(self, scale: Number, *, candidates: int, monotone: bool = False, noise: Noise = "geometric") -> None:
-        same = NoisyMax(scale, candidates=candidates, monotone=monotone)
-        if noise not in ("geometric", "laplace"):
+    def __post_init__(self) -> None:
+        assert self._index  # which refuses scales that cannot be drawn
+        if self.noise not in ("geometric", "laplace"):
             raise InputError("noise must be 'geometric', which is one-sided, or 'laplace'.")
-        for name, value in (*vars(same).items(), ("noise", noise)):
-            object.__setattr__(self, name, value)
 
     @classmethod
     def calibrated(

@@ -15,7 +15,6 @@ Textbook: not in the textbooks; it is report noisy max with exponential noise .
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
+from noisette.exact.frozen import frozen
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, exp_real
 from noisette.mechanisms.selection.exponential import Scores, Selection, unit_rule
@@ -33,7 +33,7 @@ ENUMERATED = 1024
 """How many candidates probabilities are computed for."""
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class PermuteAndFlip(Selection):
     """One of the candidates 0 .. candidates-1, given their whole scores.
 

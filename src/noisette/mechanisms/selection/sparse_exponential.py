@@ -20,21 +20,22 @@ Vocabulary: `size` N as a number of candidates · `others` the candidates that a
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from functools import partial
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.samplers import Bounds, odds_real
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.exponential import ChoiceScale, Exponential, Monotone
 from noisette.privacy import Promise
 
 __all__ = ["SparseExponential", "SparseScores", "read_sparse_scores"]
@@ -53,7 +54,7 @@ _MOST = 2**62
 _FORM = "Pass the scores as a mapping {candidate: score}, or as two sequences of equal length: candidates and scores."
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseScores:
     """Candidates and their scores, in the order given; `ordered` has the candidates in ascending order."""
 
@@ -139,7 +140,7 @@ def _ordered(candidates: NDArray[Any]) -> NDArray[Any]:
     return ordered
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseExponential(Mechanism):
     """One of the candidates 0 .. candidates-1, given the whole scores of those whose score is not 0.
 
@@ -152,16 +153,15 @@ class SparseExponential(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    candidates: int
-    monotone: bool
+    tightness = 0.999  # no smaller epsilon holds; the pairs fall short of it by e^-12 or so
+    scale: ChoiceScale
+    _: KW_ONLY
+    candidates: Annotated[int, partial(whole, least=2)]
+    monotone: Monotone = False
 
-    def __init__(self, scale: Number, *, candidates: int, monotone: bool = False) -> None:
-        object.__setattr__(self, "candidates", whole(candidates, "candidates", least=2))
+    def __post_init__(self) -> None:
         if self.candidates > _LARGEST:
             raise InputError("candidates must be at most 2^960: choose among fewer.")
-        object.__setattr__(self, "scale", Exponential(scale, candidates=2, monotone=monotone).scale)
-        object.__setattr__(self, "monotone", monotone)
 
     @classmethod
     def calibrated(
@@ -250,11 +250,6 @@ class SparseExponential(Mechanism):
             *(({0: ahead}, {0: ahead if self.monotone else ahead - d, 1: d}, d) for d in (1, 2)),
             ({0: even, 1: less}, {0: even + 1, 1: less}, 1),
         ]
-
-    @property
-    def tightness(self) -> float:
-        """No smaller epsilon holds; the pairs fall short of it by e^-12 or so."""
-        return 0.999
 
 
 examples = [

@@ -22,7 +22,6 @@ Vocabulary: `statistic` the answer and its distances · D `distance`, in records
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -31,10 +30,12 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, level_of
+from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.integers import Int64Array
+from noisette.exact.number import level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.exponential import ChoiceScale, Exponential
 from noisette.mechanisms.selection.interval_choice import ENUMERATED, Pieces, drawn
 from noisette.mechanisms.smooth.order import Order
 from noisette.mechanisms.smooth.statistic import Statistic, people, pieces, related
@@ -44,10 +45,8 @@ from noisette.privacy import ZCDP, Neighbours, Promise, Pure
 
 __all__ = ["InverseSensitivity"]
 
-Whole = NDArray[np.int64]
 
-
-@dataclass(frozen=True)
+@frozen
 class InverseSensitivity(Mechanism):
     """A point of the statistic's span, given a table.
 
@@ -61,13 +60,12 @@ class InverseSensitivity(Mechanism):
 
     kind = Output.OUTCOME
     own_relation = True
-    scale: Fraction
+    scale: ChoiceScale
+    _: KW_ONLY
     statistic: Statistic
 
-    def __init__(self, scale: Number, *, statistic: Statistic) -> None:
-        object.__setattr__(self, "scale", Exponential(scale, candidates=2).scale)
-        object.__setattr__(self, "statistic", statistic)
-        if isinstance(statistic, Trimmed) and statistic.trim:
+    def __post_init__(self) -> None:
+        if isinstance(self.statistic, Trimmed) and self.statistic.trim:
             raise InputError("Distances to other trimmed sums are not known: choose trim=0, or Smooth.")
         assert self._line  # which refuses a span that is too long
 
@@ -99,7 +97,7 @@ class InverseSensitivity(Mechanism):
 
     # What it releases
 
-    def _pieces(self, x: Any) -> tuple[Whole, Whole]:
+    def _pieces(self, x: Any) -> tuple[Int64Array, Int64Array]:
         table = self.statistic.read(x)
         value, reaches = self.statistic.value(table), self.statistic.reaches(table)
         sizes, distances = pieces(self.statistic.span, value, reaches)
@@ -159,7 +157,7 @@ class InverseSensitivity(Mechanism):
         return 0.5 if isinstance(self.statistic, Order) else 0.3
 
 
-def _within(each: NDArray[np.float64], sizes: Whole) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _within(each: NDArray[np.float64], sizes: Int64Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How far a side goes, and how much weight it has up to there."""
     return np.append(0.0, np.cumsum(sizes)), np.append(0.0, np.cumsum(each * sizes))
 

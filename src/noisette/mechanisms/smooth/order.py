@@ -1,34 +1,34 @@
 """Order statistics, and what trimmed sums share with them: sorted values between public bounds."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, whole
+from noisette.exact.frozen import Exact, frozen, set_fields
+from noisette.exact.integers import Int64Array
+from noisette.exact.number import Number, whole
 from noisette.mechanisms.additive.lattice import integer_answer
-from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, ceilings, steepest
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, ceilings, steepest
 from noisette.privacy import Neighbours
+from noisette.privacy.neighbours import Relation
 
 __all__ = ["MOST", "Order", "Ranked"]
 
 MOST = 2**60
 
 
-@dataclass(frozen=True)
+@frozen
 class Ranked:
     """Values within public bounds; those outside are moved to the nearest bound."""
 
-    low: int
-    high: int
+    low: Annotated[int, partial(whole, least=-MOST)]
+    high: Annotated[int, partial(whole, least=-MOST)]
 
-    def bounded(self, low: int, high: int) -> None:
-        """Read the bounds."""
-        object.__setattr__(self, "low", whole(low, "low", least=-MOST))
-        object.__setattr__(self, "high", whole(high, "high", least=-MOST))
+    def __post_init__(self) -> None:
         if not self.low < self.high < MOST:
             raise InputError("low must be below high, and both within 2^60.")
 
@@ -41,7 +41,7 @@ class Ranked:
         """The first and last rank that count."""
         raise NotImplementedError
 
-    def padded(self, x: Any) -> Whole:
+    def padded(self, x: Any) -> Int64Array:
         """The sorted values between their bounds."""
         empty = isinstance(x, list | tuple | np.ndarray) and len(x) == 0
         values = np.array([], np.int64) if empty else integer_answer(x)
@@ -50,12 +50,12 @@ class Ranked:
         clamped = np.clip(values, self.low, self.high).astype(np.int64)
         return np.concatenate([[self.low], np.sort(clamped), [self.high]])
 
-    def value(self, table: Whole) -> int:
+    def value(self, table: Int64Array) -> int:
         """The sum of the values that count."""
         first, last = self.ranks(len(table) - 2)
         return int(table[first : last + 1].sum())
 
-    def smooth(self, table: Whole, beta: Fraction) -> Fall:
+    def smooth(self, table: Int64Array, beta: Fraction) -> Fall:
         """A_k is the largest x_j - x_i, i <= first, j >= last, with k more values between them than need be.
 
         The best j does not fall as i grows, so halving the rows leaves little to look at.
@@ -64,7 +64,7 @@ class Ranked:
         return steepest(table, first, last, beta)
 
 
-@dataclass(frozen=True)
+@frozen
 class Order(Ranked):
     """The value at rank q n, rounded up: 1/2 for the (lower) median, 1 for the maximum; `low` for an empty table.
 
@@ -76,17 +76,16 @@ class Order(Ranked):
     [[1, 4, 4], [3, 6, 6]]
     """
 
-    q: Fraction
-    neighbours: Neighbours
+    q: Exact
+    neighbours: Relation
 
     def __init__(self, q: Number, low: int, high: int, *, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> None:
-        object.__setattr__(self, "q", fraction(q, "q"))
-        object.__setattr__(self, "neighbours", neighbours)
-        self.bounded(low, high)
+        set_fields(self, q=q, neighbours=neighbours)
+        super().__init__(low, high)
+
+    def __post_init__(self) -> None:
         if not 0 < self.q <= 1:
             raise InputError("q must be above 0 and at most 1 (the maximum): the median is 1/2.")
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
 
     @property
     def span(self) -> tuple[int, int]:
@@ -98,14 +97,14 @@ class Order(Ranked):
         m = math.ceil(self.q * n)
         return m, m
 
-    def read(self, x: Any) -> Whole:
+    def read(self, x: Any) -> Int64Array:
         """The sorted values between their bounds; there must be one if their number is public."""
         table = self.padded(x)
         if len(table) == 2 and self.neighbours is Neighbours.REPLACE:
             raise InputError("The table must have at least one record.")
         return table
 
-    def reaches(self, table: Whole) -> tuple[Whole, Whole]:
+    def reaches(self, table: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Down to the value t steps of rank below, up to that above: steps of 1, or of max(q, 1 - q) if n moves.
 
         No t changes bring it further. Records that are replaced bring it to every point up to there, and for the median

@@ -26,16 +26,16 @@ Vocabulary: `statistic` the answer and what is known of it · `beta` how fast S 
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, level_of, positive, whole
+from noisette.exact.frozen import KW_ONLY, Exact, Positive, Read, default, frozen, set_fields
+from noisette.exact.number import Number, level_of, positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_down
 from noisette.laws.law import smallest
@@ -55,7 +55,7 @@ __all__ = ["Smooth"]
 _FINEST = 64  # steps of ln S in a beta of 1
 
 
-@dataclass(frozen=True)
+@frozen
 class Smooth(Mechanism):
     """A statistic with noise of its smooth sensitivity, given a table.
 
@@ -72,32 +72,20 @@ class Smooth(Mechanism):
     kind = Output.OUTCOME
     sized_by = "epsilon"
     own_relation = True
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Annotated[Positive, partial(positive, most=100)]
+    delta: Exact = default(0)
+    _: KW_ONLY
     statistic: Statistic
-    beta: Fraction
-    noise: Noise
-    span: tuple[int, int]
+    beta: Annotated[Positive, partial(positive, least=Fraction(1, 10**9))]
+    noise: Noise = "student"
+    span: Read[tuple[int, int] | None, tuple[int, int]] = default(None)
 
-    def __init__(
-        self,
-        epsilon: Number,
-        delta: Number = 0,
-        *,
-        statistic: Statistic,
-        beta: Number,
-        noise: Noise = "student",
-        span: tuple[int, int] | None = None,
-    ) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon", most=100))
-        object.__setattr__(self, "delta", fraction(delta, "delta"))
-        object.__setattr__(self, "statistic", statistic)
-        object.__setattr__(self, "beta", positive(beta, "beta", least=Fraction(1, 10**9)))
-        object.__setattr__(self, "noise", noise)
-        object.__setattr__(self, "span", _read_span(statistic.span if span is None else span, statistic))
-        if noise not in (*FREEDOM, "laplace", "log-normal"):
+    def __post_init__(self) -> None:
+        span = self.statistic.span if self.span is None else self.span
+        set_fields(self, span=_read_span(span, self.statistic))
+        if self.noise not in (*FREEDOM, "laplace", "log-normal"):
             raise InputError("noise must be 'cauchy', 'student', 'laplace' or 'log-normal'.")
-        if (noise == "laplace") != (self.delta > 0) or not 0 <= self.delta < 1:
+        if (self.noise == "laplace") != (self.delta > 0) or not 0 <= self.delta < 1:
             raise InputError("Laplace noise needs a delta between 0 and 1, and the others have none.")
         assert self.share  # which refuses a beta that is too large
 

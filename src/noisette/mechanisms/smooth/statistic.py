@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.integers import Int64Array
 from noisette.exact.rational import ln_bounds
 from noisette.mechanisms.calibration import agreed, pure_epsilon
 from noisette.mechanisms.contract import Distance
@@ -33,9 +34,9 @@ from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = [
     "Fall",
+    "Int64Array",
     "Pairs",
     "Statistic",
-    "Whole",
     "ceilings",
     "largest",
     "near_logs",
@@ -46,7 +47,6 @@ __all__ = [
     "steepest",
 ]
 
-Whole = NDArray[np.int64]
 Pairs = Sequence[tuple[Any, Any, int]]
 _FEW = 64
 
@@ -62,7 +62,7 @@ class Fall(NamedTuple):
     changes: int
 
 
-def largest(gaps: Whole, changes: Whole, beta: Fraction) -> int:
+def largest(gaps: Int64Array, changes: Int64Array, beta: Fraction) -> int:
     """Return the place of the largest gap e^(-beta changes); the last place if all gaps are 0."""
     logs = near_logs(gaps, changes, beta)
     top = float(logs.max())
@@ -76,7 +76,7 @@ def largest(gaps: Whole, changes: Whole, beta: Fraction) -> int:
     return best
 
 
-def near_logs(gaps: Whole, changes: Whole, beta: Fraction) -> NDArray[np.float64]:
+def near_logs(gaps: Int64Array, changes: Int64Array, beta: Fraction) -> NDArray[np.float64]:
     """Return ln of gap e^(-beta changes) in floats; minus infinity for no gap."""
     return np.where(gaps > 0, np.log(np.maximum(gaps, 1)) - float(beta) * changes, -math.inf)
 
@@ -93,11 +93,11 @@ def _exceeds(one: Fall, other: Fall, beta: Fraction) -> bool:
         bits *= 2
 
 
-def steepest(table: Whole, first: int, last: int, beta: Fraction) -> Fall:
+def steepest(table: Int64Array, first: int, last: int, beta: Fraction) -> Fall:
     """The largest (x_j - x_i) e^(-beta k), k = j - i - 1 - (last - first) >= 0."""
     rows, columns = _ends(table, first, last, beta)
 
-    def falls(i: int, j: Whole) -> tuple[Whole, Whole]:
+    def falls(i: int, j: Int64Array) -> tuple[Int64Array, Int64Array]:
         changes = j - i - 1 - (last - first)
         return np.where(changes < 0, 0, table[j] - table[i]), changes
 
@@ -116,7 +116,7 @@ def steepest(table: Whole, first: int, last: int, beta: Fraction) -> Fall:
     return best
 
 
-def _ends(table: Whole, first: int, last: int, beta: Fraction) -> tuple[Whole, Whole]:
+def _ends(table: Int64Array, first: int, last: int, beta: Fraction) -> tuple[Int64Array, Int64Array]:
     """The i and j that may be best: the nearest of equal values, and the two next to the middle."""
     new = table[1:] != table[:-1]
     left, right = new[:first], new[last:]
@@ -127,7 +127,9 @@ def _ends(table: Whole, first: int, last: int, beta: Fraction) -> tuple[Whole, W
     return (rows, columns) if few else _near(table, rows, columns, 1 + last - first, beta)
 
 
-def _near(table: Whole, rows: Whole, columns: Whole, extra: int, beta: Fraction) -> tuple[Whole, Whole]:
+def _near(
+    table: Int64Array, rows: Int64Array, columns: Int64Array, extra: int, beta: Fraction
+) -> tuple[Int64Array, Int64Array]:
     """Those that are not so far out that a nearer one is better whatever lies between."""
     first, last = rows[-1], columns[0]
     side = near_logs(table[columns] - table[first], columns - first - extra, beta)[1:]
@@ -138,7 +140,7 @@ def _near(table: Whole, rows: Whole, columns: Whole, extra: int, beta: Fraction)
     return rows[down >= known], columns[up >= known]
 
 
-def ceilings(start: Fraction, step: Fraction, count: int) -> Whole:
+def ceilings(start: Fraction, step: Fraction, count: int) -> Int64Array:
     """start + t step, rounded up, for t = 1 .. count."""
     unit = math.lcm(start.denominator, step.denominator)
     a, b = int(start * unit), int(step * unit)
@@ -160,7 +162,7 @@ def sensitivity_steps(gap: int, step: Fraction) -> int:
         bits *= 2
 
 
-def pieces(span: tuple[int, int], value: int, reaches: tuple[Whole, Whole]) -> tuple[Whole, Whole]:
+def pieces(span: tuple[int, int], value: int, reaches: tuple[Int64Array, Int64Array]) -> tuple[Int64Array, Int64Array]:
     """Return how many points of the span have which distance from the answer, from left to right.
 
     >>> sizes, distances = pieces((0, 9), 4, (np.array([1, 4]), np.array([3, 6])))
@@ -205,7 +207,7 @@ class Statistic(Protocol):
         """S, exactly."""
         ...
 
-    def reaches(self, table: Any) -> tuple[Whole, Whole]:
+    def reaches(self, table: Any) -> tuple[Int64Array, Int64Array]:
         """How far down and up t = 1, 2, … changes can bring the answer, at most; the last covers the span."""
         ...
 

@@ -1,17 +1,19 @@
 """The number of triangles of a graph; neighbouring graphs differ by one edge."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.frozen import frozen
+from noisette.exact.integers import Int64Array
 from noisette.exact.number import whole
 from noisette.mechanisms.additive.lattice import integer_answer
-from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, largest
 from noisette.privacy import Neighbours
 
 __all__ = ["Graph", "TriangleCount"]
@@ -23,10 +25,10 @@ class Graph(NamedTuple):
     """The number of triangles, and the A_k until they stay the same."""
 
     triangles: int
-    gaps: Whole
+    gaps: Int64Array
 
 
-@dataclass(frozen=True)
+@frozen
 class TriangleCount:
     """The number of triangles of a graph on the nodes 0 .. nodes-1, given its edges; an edge comes or goes.
 
@@ -40,17 +42,12 @@ class TriangleCount:
     (1, [1, 1, 2], Fall(gap=1, changes=0))
     """
 
-    nodes: int
+    neighbours = Neighbours.ADD_REMOVE  # an edge is added or removed
+    nodes: Annotated[int, partial(whole, least=3)]
 
-    def __init__(self, nodes: int) -> None:
-        object.__setattr__(self, "nodes", whole(nodes, "nodes", least=3))
+    def __post_init__(self) -> None:
         if self.nodes > _MOST_NODES:
             raise InputError(f"nodes must be at most {_MOST_NODES:,}: all their pairs are looked at.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """An edge is added or removed."""
-        return Neighbours.ADD_REMOVE
 
     @property
     def span(self) -> tuple[int, int]:
@@ -86,7 +83,7 @@ class TriangleCount:
         adjacent[i, j] = adjacent[j, i] = 1
         return adjacent
 
-    def _gaps(self, a: Whole, b: Whole) -> Whole:
+    def _gaps(self, a: Int64Array, b: Int64Array) -> Int64Array:
         """A_k for k = 0, 1, … until it is nodes - 2; of pairs with the same a only the largest b counts."""
         most = np.full(self.nodes, -1)
         np.maximum.at(most, a, b)
@@ -106,7 +103,7 @@ class TriangleCount:
         at = largest(table.gaps, changes, beta)
         return Fall(int(table.gaps[at]), int(changes[at]))
 
-    def reaches(self, table: Graph) -> tuple[Whole, Whole]:
+    def reaches(self, table: Graph) -> tuple[Int64Array, Int64Array]:
         """A_0 + … + A_(t-1) either way: a ladder, no less than what t changes can do, with rungs of the same widths.
 
         It is 1-Lipschitz all the same: A_k(x) <= A_(k+1)(x').   [Zhang-Cormode-Procopiuc-Srivastava-Xiao 2015]

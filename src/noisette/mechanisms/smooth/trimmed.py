@@ -1,21 +1,23 @@
 """Trimmed sums, whose number of records is public, and trimmed means, whose number of records is not."""
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Whole, frozen, set_fields
+from noisette.exact.integers import Int64Array
 from noisette.exact.number import whole
 from noisette.mechanisms.smooth.order import MOST, Ranked
-from noisette.mechanisms.smooth.statistic import Fall, Pairs, Whole, largest
+from noisette.mechanisms.smooth.statistic import Fall, Pairs, largest
 from noisette.privacy import Neighbours
 
 __all__ = ["Trimmed", "TrimmedAverage"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Trimmed(Ranked):
     """The sum of `rows` values without the `trim` least and largest; divided by rows - 2 trim, the trimmed mean.
 
@@ -27,22 +29,19 @@ class Trimmed(Ranked):
     (14, Fall(gap=7, changes=0))
     """
 
-    rows: int
-    trim: int
+    neighbours = Neighbours.REPLACE  # the number of rows is public
+    rows: Whole
+    trim: Annotated[int, partial(whole, least=0)]
 
     def __init__(self, rows: int, low: int, high: int, *, trim: int = 0) -> None:
-        object.__setattr__(self, "rows", whole(rows, "rows"))
-        object.__setattr__(self, "trim", whole(trim, "trim", least=0))
-        self.bounded(low, high)
+        set_fields(self, rows=rows, trim=trim)
+        super().__init__(low, high)
+
+    def __post_init__(self) -> None:
         if 2 * self.trim >= self.rows:
             raise InputError("trim must leave values over: choose one below half of the rows.")
         if self.rows * max(abs(self.low), abs(self.high)) >= MOST:
             raise InputError("The sum must stay below 2^60: use a coarser unit.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Replace."""
-        return Neighbours.REPLACE
 
     @property
     def span(self) -> tuple[int, int]:
@@ -54,14 +53,14 @@ class Trimmed(Ranked):
         """All but those that are trimmed."""
         return self.trim + 1, n - self.trim
 
-    def read(self, x: Any) -> Whole:
+    def read(self, x: Any) -> Int64Array:
         """The sorted values between their bounds."""
         table = self.padded(x)
         if len(table) - 2 != self.rows:
             raise InputError(f"The table must have {self.rows:,} records.")
         return table
 
-    def reaches(self, table: Whole) -> tuple[Whole, Whole]:
+    def reaches(self, table: Int64Array) -> tuple[Int64Array, Int64Array]:
         """t changes replace the t least values by the upper bound: exact, if nothing is trimmed."""
         if self.trim:
             raise InputError("Distances to other trimmed sums are not known here: choose trim=0, or smooth noise.")
@@ -77,7 +76,7 @@ class Trimmed(Ranked):
         return [(at(self.trim), at(self.trim + 1), 1), (at(self.rows), at(self.rows - 1), 1)]
 
 
-@dataclass(frozen=True)
+@frozen
 class TrimmedAverage(Ranked):
     """The mean without the `trim` least and largest values, in `parts` of a unit, rounded down; records come and go.
 
@@ -95,20 +94,14 @@ class TrimmedAverage(Ranked):
     (41, Fall(gap=172, changes=0))
     """
 
-    trim: int
-    parts: int
+    neighbours = Neighbours.ADD_REMOVE  # a record is added or removed
+    _: KW_ONLY
+    trim: Annotated[int, partial(whole, least=0)] = 0
+    parts: Whole = 1
 
-    def __init__(self, low: int, high: int, *, trim: int = 0, parts: int = 1) -> None:
-        object.__setattr__(self, "trim", whole(trim, "trim", least=0))
-        object.__setattr__(self, "parts", whole(parts, "parts"))
-        self.bounded(low, high)
+    def __post_init__(self) -> None:
         if self.parts * max(abs(self.low), abs(self.high)) >= MOST:
             raise InputError("parts must be fewer, so that parts times the bounds stay below 2^60.")
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """A record is added or removed."""
-        return Neighbours.ADD_REMOVE
 
     @property
     def span(self) -> tuple[int, int]:
@@ -124,28 +117,28 @@ class TrimmedAverage(Ranked):
         """The first and last rank that are kept; the last is before the first if none is."""
         return self.trim + 1, n - self.trim
 
-    def read(self, x: Any) -> Whole:
+    def read(self, x: Any) -> Int64Array:
         """The sorted values between their bounds."""
         table = self.padded(x)
         if len(table) * self.parts * max(abs(self.low), abs(self.high)) >= MOST:
             raise InputError("The table must be shorter or the parts fewer: the sum must stay below 2^60.")
         return table
 
-    def value(self, table: Whole) -> int:
+    def value(self, table: Int64Array) -> int:
         """The mean, in parts."""
         first, last = self.ranks(len(table) - 2)
         if last < first:
             return self.parts * self.low
         return self.parts * int(table[first : last + 1].sum()) // (last - first + 1)
 
-    def smooth(self, table: Whole, beta: Fraction) -> Fall:
+    def smooth(self, table: Int64Array, beta: Fraction) -> Fall:
         """The largest of all A_k e^(-beta k)."""
         gaps = np.append(self._gaps(table), self.furthest)
         changes = np.arange(len(gaps))
         at = largest(gaps, changes, beta)
         return Fall(int(gaps[at]), int(changes[at]))
 
-    def _gaps(self, table: Whole) -> Whole:
+    def _gaps(self, table: Int64Array) -> Int64Array:
         """A_k for k < m - 1, rounded up."""
         first, last = self.ranks(len(table) - 2)
         m = last - first + 1
@@ -158,7 +151,7 @@ class TrimmedAverage(Ranked):
         moves = np.maximum(m * x[at[1] + 1 + k] - below, above - m * x[at[0] - 1 - k])
         return np.asarray(-(-self.parts * moves // (m * (m - 1 - k))))
 
-    def reaches(self, table: Whole) -> tuple[Whole, Whole]:
+    def reaches(self, table: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Refused: how many records must come or go for a mean is another matter."""
         raise InputError("Distances to other trimmed means are not known here: use Smooth.")
 

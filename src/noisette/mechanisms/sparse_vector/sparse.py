@@ -20,17 +20,19 @@ Textbook: Bassi, AboveThreshold and Sparse, which stops one answer too late ther
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from noisette.exact.frozen import KW_ONLY, Whole, frozen
 from noisette.exact.integers import Integers
-from noisette.exact.number import Number, whole
+from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.exact.rational import sqrt_down
+from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance, read_sensitivity
@@ -41,7 +43,7 @@ from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure, theorems
 __all__ = ["AboveThreshold", "NumericSparse", "Sparse"]
 
 
-@dataclass(frozen=True)
+@frozen
 class Sparse(ThresholdQueries):
     """True for a query above its threshold, None for one below, until `positives` were above.
 
@@ -52,14 +54,12 @@ class Sparse(ThresholdQueries):
     (None, True, None, True)
     """
 
-    scale: Fraction
-    positives: int
+    tightness = 0.98  # it is approached, the nearer the more queries stay below
+    scale: Scale
+    _: KW_ONLY
+    positives: Whole
     refreshed: ClassVar[bool] = True
     norm: ClassVar[float] = math.inf
-
-    def __init__(self, scale: Number, *, positives: int) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
-        object.__setattr__(self, "positives", whole(positives, "positives"))
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, positives: int) -> Self:
@@ -115,13 +115,8 @@ class Sparse(ThresholdQueries):
         high = math.ceil(2 * self.scale)
         return [(([high] * 6 + [0]) * self.positives, ([high + d] * 6 + [-d]) * self.positives, d) for d in (1, 2)]
 
-    @property
-    def tightness(self) -> float:
-        """It is approached, the nearer the more queries stay below."""
-        return 0.98
 
-
-@dataclass(frozen=True)
+@frozen
 class AboveThreshold(Sparse):
     """None for each query below its threshold, True for the first above, and then nothing more.
 
@@ -132,16 +127,13 @@ class AboveThreshold(Sparse):
 
     positives: int = field(default=1, init=False, repr=False)
 
-    def __init__(self, scale: Number) -> None:
-        super().__init__(scale, positives=1)
-
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1) -> Self:  # type: ignore[override]
         """Return the least noise that keeps the guarantee: scales 2 d/epsilon and 4 d/epsilon."""
         return cls(2 * _unit(guarantee, sensitivity, 1))
 
 
-@dataclass(frozen=True)
+@frozen
 class NumericSparse(Sparse):
     """A noisy value for a query above its threshold, None for one below, until `positives` were above.
 
@@ -150,11 +142,8 @@ class NumericSparse(Sparse):
     (Pure('1'), ['9/2', '18'])
     """
 
-    value_scale: Fraction
-
-    def __init__(self, scale: Number, *, value_scale: Number, positives: int) -> None:
-        super().__init__(scale, positives=positives)
-        object.__setattr__(self, "value_scale", DiscreteLaplace(value_scale).scale)
+    _: KW_ONLY
+    value_scale: Scale
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, positives: int) -> Self:

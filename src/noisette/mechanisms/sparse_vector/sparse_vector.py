@@ -23,7 +23,6 @@ Textbook: Cormode, the sparse vector technique, one variant of which is not priv
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -32,8 +31,9 @@ import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import vector
+from noisette.exact.frozen import KW_ONLY, Whole, frozen
 from noisette.exact.integers import Integers
-from noisette.exact.number import Number, positive, whole
+from noisette.exact.number import positive, whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.calibration import agreed, pure_epsilon, read_distance
 from noisette.mechanisms.contract import Distance
@@ -46,7 +46,7 @@ __all__ = ["SparseVector"]
 _DIGITS = 10**7
 
 
-@dataclass(frozen=True)
+@frozen
 class _OneSided:
     """centre + n, n >= 0, with probability (1 - a) a^n, a = e^(-1/scale)."""
 
@@ -76,7 +76,7 @@ class _OneSided:
         return self.centre + vector.geometric_noise(self.scale, size, rng)
 
 
-@dataclass(frozen=True)
+@frozen
 class SparseVector(ThresholdQueries):
     """None for a query below its threshold, a gap for one above, until there are `positives` gaps.
 
@@ -87,18 +87,16 @@ class SparseVector(ThresholdQueries):
     (None, 5, None, 0)
     """
 
-    threshold_scale: Fraction
-    scale: Fraction
-    positives: int
-    monotone: bool
+    tightness = 1 - 1e-9  # all of epsilon, up to rounding
+    threshold_scale: vector.Scale
+    scale: vector.Scale
+    _: KW_ONLY
+    positives: Whole = 1
+    monotone: bool = False
     refreshed: ClassVar[bool] = False
 
-    def __init__(self, threshold_scale: Number, scale: Number, *, positives: int = 1, monotone: bool = False) -> None:
-        object.__setattr__(self, "threshold_scale", _scale(threshold_scale, "threshold_scale"))
-        object.__setattr__(self, "scale", _scale(scale, "scale"))
-        object.__setattr__(self, "positives", whole(positives, "positives"))
-        object.__setattr__(self, "monotone", monotone)
-        if not isinstance(monotone, bool):
+    def __post_init__(self) -> None:
+        if not isinstance(self.monotone, bool):
             raise InputError("monotone must be True, if all queries move in one direction, or False.")
 
     # What it promises
@@ -174,15 +172,6 @@ class SparseVector(ThresholdQueries):
     def _worst_pair(self, d: int) -> tuple[list[int], list[int], int]:
         at, c = self.centre, self.positives
         return [at] * (c + 1), [at + d] + [at if self.monotone else at - d] * c, d
-
-    @property
-    def tightness(self) -> float:
-        """All of epsilon, up to rounding."""
-        return 1 - 1e-9
-
-
-def _scale(value: Number, name: str) -> Fraction:
-    return positive(value, name, most=vector.LARGEST_SCALE, least=vector.SMALLEST_SCALE)
 
 
 def _moves(

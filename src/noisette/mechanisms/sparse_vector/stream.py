@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
@@ -54,15 +54,8 @@ class StreamNoise(Protocol):
 class Rules(Protocol):
     """What the loop needs to know of a mechanism."""
 
-    @property
-    def positives(self) -> int:
-        """After how many positives it ends."""
-        ...
-
-    @property
-    def refreshed(self) -> bool:
-        """Whether the threshold's noise is drawn anew after every positive."""
-        ...
+    positives: int  # after how many it ends
+    refreshed: ClassVar[bool]  # whether the threshold's noise is drawn anew after every positive
 
     @property
     def threshold_noise(self) -> StreamNoise:

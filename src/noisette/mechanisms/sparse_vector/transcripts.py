@@ -5,7 +5,7 @@ Vocabulary: `released` the reports on the queries so far · `z` values of the th
 
 import secrets
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import smallest
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Mechanism, Output
-from noisette.mechanisms.sparse_vector.stream import MOST, Keep, State, Stream, StreamNoise, compared, whole_number
+from noisette.mechanisms.sparse_vector.stream import MOST, Keep, Rules, State, Stream, compared, whole_number
 
 __all__ = ["BEYOND", "ThresholdQueries"]
 
@@ -29,26 +29,10 @@ BEYOND = 45  # scales: e^-45 is lost in the rounding of floats
 _GRID, _OUTCOMES = 20_000, 200_000
 
 
-class ThresholdQueries(Mechanism):
+class ThresholdQueries(Rules, Mechanism):
     """The loop of `stream`, for a list or for a stream; a mechanism says which noise there is and what it reports."""
 
     kind = Output.OUTCOME
-    positives: int
-    refreshed: ClassVar[bool]
-
-    @property
-    def threshold_noise(self) -> StreamNoise:
-        """The law of Z."""
-        raise NotImplementedError
-
-    @property
-    def query_noise(self) -> StreamNoise:
-        """The law of each N."""
-        raise NotImplementedError
-
-    def report(self, query: int, gap: int, rng: Random) -> Hashable:
-        """What is reported of a positive."""
-        raise NotImplementedError
 
     def _telling(self, query: int, z: Integers, top: int) -> tuple[list[Any], Floats]:
         """All possible reports of a positive, and for each the chance of it at every z; `top` is the largest query."""

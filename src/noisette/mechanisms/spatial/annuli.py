@@ -10,27 +10,41 @@ Vocabulary: `square` squared distance from the place · `half` how far a circle 
 
 import math
 import numbers
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.exact.frozen import frozen
+from noisette.exact.integers import Int64Array
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 
 __all__ = ["Point", "Rectangle", "Weighted"]
 
 Point = tuple[int, int]
-Whole = NDArray[np.int64]
 
 _WIDEST = 1 << 20  # squares stay below 2^42, where floats tell the roots of squares from all others
 _FARTHEST = 1 << 40
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
+def _pair(value: Any, name: str) -> Point:
+    """Read two whole numbers."""
+    given = tuple(value) if isinstance(value, tuple | list) else ()
+    if len(given) != 2 or any(isinstance(v, bool) or not isinstance(v, numbers.Integral) for v in given):
+        raise InputError(f"{name} must be a pair of whole numbers such as (0, 99).")
+    x, y = (int(v) for v in given)
+    if max(abs(x), abs(y)) > _FARTHEST:
+        raise InputError(f"{name} must lie between -2^40 and 2^40: choose a nearer origin.")
+    return x, y
+
+
+Pair: TypeAlias = Annotated[Point, _pair]
+
+
+@frozen
 class Rectangle:
     """The points (x, y) with x in `columns` and y in `rows`, ends included, seen from a place among them.
 
@@ -42,13 +56,11 @@ class Rectangle:
     [(0, 1), (2, 1), (0, 3), (2, 3)]
     """
 
-    columns: Point
-    rows: Point
-    place: Point
+    columns: Pair
+    rows: Pair
+    place: Pair
 
-    def __init__(self, columns: Any, rows: Any, place: Any) -> None:
-        for name, value in (("columns", columns), ("rows", rows), ("place", place)):
-            object.__setattr__(self, name, _pair(value, name))
+    def __post_init__(self) -> None:
         for name, (low, high) in (("columns", self.columns), ("rows", self.rows)):
             if low > high:
                 raise InputError(f"{name} must be a pair (low, high) with low at most high: check their order.")
@@ -74,21 +86,21 @@ class Rectangle:
             max(at - low, high - at) ** 2 for at, (low, high) in zip(self.place, (self.columns, self.rows), strict=True)
         )
 
-    def squares(self, points: NDArray[Any]) -> Whole:
+    def squares(self, points: NDArray[Any]) -> Int64Array:
         """Squared distances from the place; a point outside counts as the nearest one inside."""
         x = np.clip(points[:, 0], *self.columns).astype(np.int64) - self.place[0]
         y = np.clip(points[:, 1], *self.rows).astype(np.int64) - self.place[1]
         return np.asarray(x * x + y * y)
 
     @cached_property
-    def all(self) -> Whole:
+    def all(self) -> Int64Array:
         """Every point, row by row."""
         if self.count > ENUMERATED:
             raise InputError(f"Points are written out if they are at most {ENUMERATED:,}: choose a coarser grid.")
         x, y = np.meshgrid(np.arange(self.columns[0], self.columns[1] + 1), np.arange(self.rows[0], self.rows[1] + 1))
         return np.column_stack([x.ravel(), y.ravel()])
 
-    def upto(self, squares: Whole) -> Whole:
+    def upto(self, squares: Int64Array) -> Int64Array:
         """How many points lie within each squared distance."""
         v = self._steps[abs(self._steps) <= math.isqrt(max(0, int(squares.max())))]
         some = max(1, _CHUNK // len(v))
@@ -111,16 +123,16 @@ class Rectangle:
         return self.place[0] - self.columns[0]
 
     @property
-    def _steps(self) -> Whole:
+    def _steps(self) -> Int64Array:
         """How far each row is from the place."""
         return np.arange(self.rows[0] - self.place[1], self.rows[1] - self.place[1] + 1)
 
-    def _in_rows(self, halves: Whole) -> Whole:
+    def _in_rows(self, halves: Int64Array) -> Int64Array:
         sides = np.minimum(halves, self._left) + np.minimum(halves, self.columns[1] - self.place[0])
         return np.asarray(np.maximum(sides + 1, 0))
 
 
-def _halves(squares: Whole, steps: Whole) -> Whole:
+def _halves(squares: Int64Array, steps: Int64Array) -> Int64Array:
     """One line for each square, one number for each row."""
     rest = squares[:, None] - steps * steps
     return np.where(rest < 0, -1, np.sqrt(np.maximum(rest, 0)).astype(np.int64))
@@ -134,14 +146,14 @@ class Weighted:
     (15, 1, [0, 5, 8, 15], [(1, 0), (0, 1), (0, 1)])
     """
 
-    def __init__(self, rectangle: Rectangle, weights: Whole) -> None:
+    def __init__(self, rectangle: Rectangle, weights: Int64Array) -> None:
         squares = rectangle.squares(rectangle.all)
         order = np.argsort(squares, kind="stable")
         self._points, self._squares = rectangle.all[order], squares[order]
         self._upto = np.concatenate([[0], np.cumsum(weights[order])])
         self.count, self.least = int(weights.sum()), int(weights.min())
 
-    def upto(self, squares: Whole) -> Whole:
+    def upto(self, squares: Int64Array) -> Int64Array:
         """What the points within each squared distance weigh."""
         return np.asarray(self._upto[np.searchsorted(self._squares, squares, side="right")])
 
@@ -150,14 +162,3 @@ class Weighted:
         start = int(self.upto(np.array([after]))[0])
         x, y = self._points[np.searchsorted(self._upto, start + u, side="right") - 1]
         return int(x), int(y)
-
-
-def _pair(value: Any, name: str) -> Point:
-    """Read two whole numbers."""
-    given = tuple(value) if isinstance(value, tuple | list) else ()
-    if len(given) != 2 or any(isinstance(v, bool) or not isinstance(v, numbers.Integral) for v in given):
-        raise InputError(f"{name} must be a pair of whole numbers such as (0, 99).")
-    x, y = (int(v) for v in given)
-    if max(abs(x), abs(y)) > _FARTHEST:
-        raise InputError(f"{name} must lie between -2^40 and 2^40: choose a nearer origin.")
-    return x, y

@@ -28,52 +28,46 @@ that · `edges` of the pieces of levels, between which D is constant.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, Whole, frozen
+from noisette.exact.integers import Int64Array
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.calibration import agreed, whole_records
 from noisette.mechanisms.contract import Distance, Mechanism, Output
-from noisette.mechanisms.selection.exponential import Exponential
+from noisette.mechanisms.selection.exponential import ChoiceScale, Exponential
 from noisette.mechanisms.selection.interval_choice import drawn
-from noisette.mechanisms.spatial.annuli import Point, Rectangle
+from noisette.mechanisms.spatial.annuli import Pair, Point, Rectangle
 from noisette.privacy import Promise, Pure
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.ranges import BoundedRange
 
-__all__ = ["NearestPoints", "Whole"]
+__all__ = ["Int64Array", "NearestPoints"]
 
-Whole = NDArray[np.int64]
 Table = tuple[Point, ...]
 _LARGEST_K = 1 << 40
 
 
-@dataclass(frozen=True)
+@frozen
 class NearestPoints(Mechanism):
     """What both share: how people are read, what one of them costs, how a piece of levels is drawn."""
 
     kind = Output.OUTCOME
-    scale: Fraction
-    k: int
-    columns: Point
-    rows: Point
-    place: Point
+    scale: ChoiceScale
+    _: KW_ONLY
+    k: Whole
+    columns: Pair
+    rows: Pair
+    place: Pair
 
-    def __init__(self, scale: Number, *, k: int, columns: Point, rows: Point, place: Point) -> None:
-        seen = Rectangle(columns, rows, place)
-        object.__setattr__(self, "scale", Exponential(scale, candidates=2).scale)
-        object.__setattr__(self, "k", whole(k, "k"))
-        object.__setattr__(self, "columns", seen.columns)
-        object.__setattr__(self, "rows", seen.rows)
-        object.__setattr__(self, "place", seen.place)
+    def __post_init__(self) -> None:
+        Rectangle(self.columns, self.rows, self.place)  # which refuses a place outside
         if self.k > _LARGEST_K:
             raise InputError("k must be at most 2^40: it is a number of people.")
 
@@ -106,7 +100,7 @@ class NearestPoints(Mechanism):
         i = drawn(errors, most, size, self.scale, rng)
         return self._outcome(int(edges[i]), int(edges[i + 1]), rng.below(size(i)))
 
-    def _levels(self, people: Any) -> Whole:
+    def _levels(self, people: Any) -> Int64Array:
         if isinstance(people, list | tuple | np.ndarray) and not len(people):  # that nobody is there shall not show
             return np.empty(0, np.int64)
         points = integer_answer(people)
@@ -114,7 +108,7 @@ class NearestPoints(Mechanism):
             raise InputError("The people must be rows (x, y) of whole numbers, one for each person.")
         return self._level(self._seen.squares(points))
 
-    def _pieces(self, levels: Whole) -> tuple[Whole, Whole]:
+    def _pieces(self, levels: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Edges, and D on the levels after each edge up to the next: levels of people, and those between them."""
         own, counts = np.unique(levels, return_counts=True)
         ranks = np.repeat(np.concatenate([[0], np.cumsum(counts)]), 2)
@@ -125,7 +119,7 @@ class NearestPoints(Mechanism):
     def _rank_errors(self, nearer: Any, upto: Any) -> Any:
         return np.maximum(np.maximum(nearer - self.k, self.k - upto), 0)
 
-    def _window(self, errors: Whole) -> tuple[int, int]:
+    def _window(self, errors: Int64Array) -> tuple[int, int]:
         """Which pieces are counted before one is drawn."""
         return 0, len(errors)
 
@@ -147,17 +141,17 @@ class NearestPoints(Mechanism):
         """How much the lightest outcome counts."""
         return 1
 
-    def _level(self, squares: Whole) -> Whole:
+    def _level(self, squares: Int64Array) -> Int64Array:
         return squares
 
-    def _upto(self, levels: Whole) -> Whole:
+    def _upto(self, levels: Int64Array) -> Int64Array:
         raise NotImplementedError
 
     def _outcome(self, after: int, upto: int, u: int) -> Any:
         """The u-th outcome of a piece."""
         raise NotImplementedError
 
-    def _outcomes(self) -> tuple[list[Any], Whole, Whole]:
+    def _outcomes(self) -> tuple[list[Any], Int64Array, Int64Array]:
         """All outcomes, their levels, and how much each counts."""
         raise NotImplementedError
 

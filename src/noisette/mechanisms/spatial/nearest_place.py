@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -10,18 +9,19 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number
+from noisette.exact.frozen import KW_ONLY, Read, default, frozen, set_fields
+from noisette.exact.integers import Int64Array
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
 from noisette.mechanisms.spatial.annuli import Point, Rectangle, Weighted
-from noisette.mechanisms.spatial.nearest import NearestPoints, Whole
+from noisette.mechanisms.spatial.nearest import NearestPoints
 
 __all__ = ["NearestPlace", "nearest_of"]
 
 _BEYOND = 24  # scales, after which no number of outcomes makes up for a rank error
 
 
-@dataclass(frozen=True)
+@frozen
 class NearestPlace(NearestPoints):
     """A point of the grid, about as far from the place as the k-th nearest person is.
 
@@ -36,20 +36,12 @@ class NearestPlace(NearestPoints):
     (Pure('1'), True, True)
     """
 
-    prior: tuple[tuple[int, ...], ...] | None
+    _: KW_ONLY
+    prior: Read[Sequence[Sequence[int]] | None, tuple[tuple[int, ...], ...] | None] = default(None)
 
-    def __init__(
-        self,
-        scale: Number,
-        *,
-        k: int,
-        columns: Point,
-        rows: Point,
-        place: Point,
-        prior: Sequence[Sequence[int]] | None = None,
-    ) -> None:
-        super().__init__(scale, k=k, columns=columns, rows=rows, place=place)
-        object.__setattr__(self, "prior", None if prior is None else self._weights(prior))
+    def __post_init__(self) -> None:
+        if self.prior is not None:
+            set_fields(self, prior=self._weights(self.prior))
 
     def _weights(self, prior: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
         (left, right), (low, high) = self.columns, self.rows
@@ -75,7 +67,7 @@ class NearestPlace(NearestPoints):
     def _least(self) -> int:
         return self._ground.least
 
-    def _upto(self, levels: Whole) -> Whole:
+    def _upto(self, levels: Int64Array) -> Int64Array:
         return self._ground.upto(levels)
 
     def _outcome(self, after: int, upto: int, u: int) -> Point:
@@ -84,12 +76,12 @@ class NearestPlace(NearestPoints):
     def _level_of(self, y: Point) -> int:
         return int(self._seen.squares(np.array([y]))[0])
 
-    def _outcomes(self) -> tuple[list[Any], Whole, Whole]:
+    def _outcomes(self) -> tuple[list[Any], Int64Array, Int64Array]:
         points = self._seen.all
         weights = np.ones(len(points), np.int64) if self.prior is None else np.array(self.prior).ravel()
         return list(map(tuple, points.tolist())), self._seen.squares(points), weights
 
-    def _window(self, errors: Whole) -> tuple[int, int]:
+    def _window(self, errors: Int64Array) -> tuple[int, int]:
         """Those that no number of points elsewhere outweighs: counting row by row takes long for every person.
 
         They are neighbours, because D falls to its least and rises again.

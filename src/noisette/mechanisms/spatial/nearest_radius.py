@@ -1,22 +1,31 @@
 """How far are about k people from this place? The law, and what it costs: nearest.py."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from noisette.errors import InputError
 from noisette.exact import choice
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, Read, default, frozen, optional
+from noisette.exact.integers import Int64Array
+from noisette.exact.number import whole
 from noisette.mechanisms.selection.interval_choice import ENUMERATED
-from noisette.mechanisms.spatial.annuli import Point
-from noisette.mechanisms.spatial.nearest import NearestPoints, Whole
+from noisette.mechanisms.spatial.nearest import NearestPoints
 
 __all__ = ["NearestRadius"]
 
 
-@dataclass(frozen=True)
+def _increasing(radii: Sequence[int], name: str) -> tuple[int, ...]:
+    squares = tuple(whole(s, f"Each of the {name}", least=0) for s in radii)
+    if not 2 <= len(squares) <= choice.LARGEST or list(squares) != sorted(set(squares)):
+        raise InputError(f"The {name} must be two or more squares of distances, in increasing order.")
+    if squares[-1] >= 1 << 62:
+        raise InputError(f"The {name} must have squares below 2^62: choose smaller ones.")
+    return squares
+
+
+@frozen
 class NearestRadius(NearestPoints):
     """The squared distance within which about k people are: a whole number, or one of the public `radii`.
 
@@ -30,20 +39,10 @@ class NearestRadius(NearestPoints):
     {1: 0.15, 4: 0.15, 9: 0.248, 16: 0.15, 25: 0.15, 100: 0.15}
     """
 
-    radii: tuple[int, ...] | None
+    _: KW_ONLY
+    radii: Annotated[Read[Sequence[int] | None, tuple[int, ...] | None], optional(_increasing)] = default(None)
 
-    def __init__(
-        self,
-        scale: Number,
-        *,
-        k: int,
-        columns: Point,
-        rows: Point,
-        place: Point,
-        radii: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__(scale, k=k, columns=columns, rows=rows, place=place)
-        object.__setattr__(self, "radii", None if radii is None else _increasing(radii))
+    def __post_init__(self) -> None:
         if self.radii and self.radii[0] >= self._seen.farthest:
             raise InputError("The smallest of the radii must not reach every point: give their squares.")
 
@@ -51,11 +50,11 @@ class NearestRadius(NearestPoints):
     def _top(self) -> int:
         return self._seen.farthest if self.radii is None else len(self.radii) - 1
 
-    def _level(self, squares: Whole) -> Whole:
+    def _level(self, squares: Int64Array) -> Int64Array:
         """Squares themselves, or the first of the radii that they are within."""
         return squares if self.radii is None else np.searchsorted(np.array(self.radii), squares)
 
-    def _upto(self, levels: Whole) -> Whole:
+    def _upto(self, levels: Int64Array) -> Int64Array:
         return np.minimum(levels, self._top) + 1
 
     def _outcome(self, after: int, upto: int, u: int) -> int:
@@ -64,20 +63,11 @@ class NearestRadius(NearestPoints):
     def _level_of(self, y: int) -> int:
         return y if self.radii is None else self.radii.index(y)
 
-    def _outcomes(self) -> tuple[list[Any], Whole, Whole]:
+    def _outcomes(self) -> tuple[list[Any], Int64Array, Int64Array]:
         if self._top >= ENUMERATED:
             raise InputError(f"Outcomes are written out if they are at most {ENUMERATED:,}: choose fewer radii.")
         levels = np.arange(self._top + 1)
         return list(levels.tolist() if self.radii is None else self.radii), levels, np.ones_like(levels)
-
-
-def _increasing(radii: Sequence[int]) -> tuple[int, ...]:
-    squares = tuple(whole(s, "Each of the radii", least=0) for s in radii)
-    if not 2 <= len(squares) <= choice.LARGEST or list(squares) != sorted(set(squares)):
-        raise InputError("The radii must be two or more squares of distances, in increasing order.")
-    if squares[-1] >= 1 << 62:
-        raise InputError("The radii must have squares below 2^62: choose smaller ones.")
-    return squares
 
 
 _GRID: dict[str, Any] = {"columns": (0, 6), "rows": (0, 5)}

@@ -16,10 +16,10 @@ Textbook: not in the textbooks; it is what a delta buys for learning.
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from noisette.errors import InputError
+from noisette.exact.frozen import frozen
 from noisette.exact.number import Number, fraction
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Counted, checked_key
@@ -29,7 +29,7 @@ from noisette.privacy import Neighbours, Promise
 __all__ = ["PointFunction"]
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class PointFunction(Counted):
     """The key that is labelled True, or None, given examples (key, label).
 

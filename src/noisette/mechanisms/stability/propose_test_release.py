@@ -21,19 +21,19 @@ Vocabulary: `bound` b · `distance` d · `epsilon`, `delta` of the test · `scal
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, set_fields
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws.law import half_width
 from noisette.mechanisms.additive.laplace import Laplace
 from noisette.mechanisms.additive.lattice import integer_answer, lattice_point, real_answer
-from noisette.mechanisms.calibration import agreed
+from noisette.mechanisms.calibration import Grid, agreed, read_grid
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_distance
 from noisette.privacy import Approx, Promise, Pure
@@ -44,7 +44,7 @@ from noisette.privacy.pld.loss import Response
 __all__ = ["ProposeTestRelease"]
 
 
-@dataclass(frozen=True)
+@frozen
 class ProposeTestRelease(Stability):
     """The noisy answer of a pair (answer, distance), or None; whole numbers, or reals on a grid.
 
@@ -56,18 +56,13 @@ class ProposeTestRelease(Stability):
     """
 
     sized_by = "scale"
-    scale: Fraction
-    bound: Fraction
-    grid: Fraction
+    _: KW_ONLY
+    scale: Positive
+    bound: Positive
+    grid: Grid = default(1)
 
-    def __init__(
-        self, epsilon: Number, delta: Number, *, scale: Number, bound: Number, grid: Number | None = 1
-    ) -> None:
-        super().__init__(epsilon, delta)
-        noise = Laplace(scale, grid=grid)
-        object.__setattr__(self, "scale", noise.scale)
-        object.__setattr__(self, "grid", noise.grid)
-        object.__setattr__(self, "bound", positive(bound, "bound"))
+    def __post_init__(self) -> None:
+        set_fields(self, grid=read_grid(self.grid, self.scale))
         if self.grid == 1 and self.bound.denominator != 1:
             raise InputError("bound must be a whole number, as the answers are: give a grid for real ones.")
 

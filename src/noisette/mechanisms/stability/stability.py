@@ -11,7 +11,6 @@ Vocabulary: `changes` c · `steps` L · `tests` how many such bits are drawn for
 import math
 import numbers
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -20,13 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError, PrivacyError
-from noisette.exact.number import Number, fraction, positive
+from noisette.exact.frozen import KW_ONLY, Exact, Positive, frozen
+from noisette.exact.number import Number, fraction
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms.additive.lattice import integer_answer, real_answer
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance, Mechanism, Output
 from noisette.mechanisms.partitions.keep import Keep
 from noisette.privacy import Approx, Neighbours, Promise
+from noisette.privacy.neighbours import Relation
 from noisette.privacy.sensitivity import Sensitivity
 
 __all__ = [
@@ -47,20 +48,18 @@ __all__ = [
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 
 
-@dataclass(frozen=True)
+@frozen
 class Stability(Mechanism):
     """A value or None; `epsilon` and `delta` are what each test of it costs."""
 
     kind = Output.OUTCOME
     sized_by = "epsilon"
-    epsilon: Fraction
-    delta: Fraction
+    epsilon: Positive
+    delta: Exact
     tests: ClassVar[int] = 1
     norm: ClassVar[float] = 1
 
-    def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", positive(epsilon, "epsilon"))
-        object.__setattr__(self, "delta", fraction(delta, "delta"))
+    def __post_init__(self) -> None:
         if self.delta <= 0:
             raise InputError("delta must be above 0, as no exact value can be released without one: use '1e-6', say.")
         assert self._keep  # which refuses what is too small or too large
@@ -126,29 +125,24 @@ class Stability(Mechanism):
         return self._keep.interval(level)
 
     @property
-    def tightness(self) -> float:
-        """Delta is attained at epsilon all along the curve; where one person alters the value, at every epsilon."""
-        return 1.0
-
-    @property
     def _halves(self) -> tuple[int, int]:
         """Neighbouring numbers of changes between which the chance of a release passes one half."""
         half = max(2, self.least(0.5))
         return half - 1, half
 
+    @property
+    def tightness(self) -> float:
+        """Delta is attained at epsilon all along the curve; where one person alters the value, at every epsilon."""
+        return 1.0
 
-@dataclass(frozen=True)
+
+@frozen
 class Counted(Stability):
     """A stable value whose changes are counted in the table itself, under a relation."""
 
     own_relation = True
-    neighbours: Neighbours
-
-    def __init__(self, epsilon: Number, delta: Number, *, neighbours: Neighbours = ADD_REMOVE) -> None:
-        super().__init__(epsilon, delta)
-        object.__setattr__(self, "neighbours", neighbours)
-        if not isinstance(neighbours, Neighbours):
-            raise InputError("neighbours must be Neighbours.ADD_REMOVE or Neighbours.REPLACE.")
+    _: KW_ONLY
+    neighbours: Relation = ADD_REMOVE
 
     @classmethod
     def _kept(cls, guarantee: Promise, sensitivity: Distance, **options: Any) -> Self:
@@ -291,9 +285,12 @@ Bin = tuple[int, int]
 _LARGEST = 2**60
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class ShiftedBins(Counted):
     """A pair of bins that hold the statistic, each of which may be None."""
+
+    tightness = 0.5
+    """Half of delta, at 2 epsilon; all of it is attained, at every epsilon, where one person alters both bins."""
 
     tests: ClassVar[int] = 2
 
@@ -321,8 +318,3 @@ class ShiftedBins(Counted):
     def error(self, y: Any, x: Any) -> float:
         """0 for a bin, which is right; if there is none, the changes that the better of both would have taken."""
         return float(max(c for _, c in self._both(x))) if y == (None, None) else 0.0
-
-    @property
-    def tightness(self) -> float:
-        """Half of delta, at 2 epsilon; all of it is attained, at every epsilon, where one person alters both bins."""
-        return 0.5

@@ -18,9 +18,9 @@ Vocabulary: `distance` d · `changes` d + 1, what it takes to alter the value.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from noisette.exact.frozen import frozen
 from noisette.mechanisms.calibration import agreed
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import Stability, distance_steps, kept_by, read_pair
@@ -29,7 +29,7 @@ from noisette.privacy import Promise
 __all__ = ["Stable"]
 
 
-@dataclass(frozen=True, init=False)
+@frozen
 class Stable(Stability):
     """The value of a pair (value, distance to instability), or None.
 

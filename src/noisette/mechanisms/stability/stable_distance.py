@@ -16,13 +16,15 @@ Vocabulary: `changes` d + 1, what it takes to alter the value.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import frozen
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_down, ln_bounds
+from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
 from noisette.laws.law import half_width
 from noisette.mechanisms.calibration import agreed
@@ -36,7 +38,7 @@ __all__ = ["StableDistance"]
 _BITS = 96
 
 
-@dataclass(frozen=True)
+@frozen
 class StableDistance(Mechanism):
     """(The value or None, the noisy distance), given a pair (value, distance to instability).
 
@@ -48,13 +50,12 @@ class StableDistance(Mechanism):
     """
 
     kind = Output.OUTCOME
-    scale: Fraction
-    threshold: int
-    norm: ClassVar[float] = 1
+    tightness = 1.0
+    """Delta is attained at epsilon by all distances; where one person alters the value, at every epsilon."""
 
-    def __init__(self, scale: Number, threshold: int) -> None:
-        object.__setattr__(self, "scale", DiscreteLaplace(scale).scale)
-        object.__setattr__(self, "threshold", whole(threshold, "threshold", least=0))
+    scale: Scale
+    threshold: Annotated[int, partial(whole, least=0)]
+    norm: ClassVar[float] = 1
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1) -> "StableDistance":
@@ -117,11 +118,6 @@ class StableDistance(Mechanism):
         """Distances at the threshold, and far below it."""
         t = self.threshold
         return [((7, t), (7, t + 1), 1), ((7, 1), (7, 0), 1)]
-
-    @property
-    def tightness(self) -> float:
-        """Delta is attained at epsilon by all distances; where one person alters the value, at every epsilon."""
-        return 1.0
 
 
 examples = [StableDistance(1, 4), StableDistance("5/2", 12), StableDistance("1/2", 2)]

@@ -17,13 +17,14 @@ Vocabulary: `width` of a bin, in units of the data.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.number import whole
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
@@ -31,7 +32,7 @@ from noisette.privacy import Neighbours, Promise
 __all__ = ["StableLocation"]
 
 
-@dataclass(frozen=True)
+@frozen
 class StableLocation(ShiftedBins):
     """Two bins (lowest, highest) that hold the median, or None, given whole values.
 
@@ -42,11 +43,8 @@ class StableLocation(ShiftedBins):
     (Fraction(2, 1), 28)
     """
 
-    width: int
-
-    def __init__(self, epsilon: Number, delta: Number, *, width: int, neighbours: Neighbours = ADD_REMOVE) -> None:
-        super().__init__(epsilon, delta, neighbours=neighbours)
-        object.__setattr__(self, "width", whole(width, "width", least=2))
+    _: KW_ONLY
+    width: Annotated[int, partial(whole, least=2)]
 
     @classmethod
     def calibrated(cls, guarantee: Promise, sensitivity: Distance = 1, *, width: int) -> "StableLocation":

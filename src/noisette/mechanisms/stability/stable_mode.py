@@ -20,14 +20,15 @@ Vocabulary: `rival` who gets ahead first · `gap` how many records the mode is a
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from heapq import nlargest
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, whole
+from noisette.exact.frozen import KW_ONLY, frozen, optional
+from noisette.exact.number import whole
 from noisette.mechanisms.additive.lattice import integer_answer
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Counted, checked_key
@@ -38,7 +39,7 @@ __all__ = ["StableMode", "ahead"]
 _MOST = 2**62
 
 
-@dataclass(frozen=True)
+@frozen
 class StableMode(Counted):
     """The most frequent of `candidates` by index, given their counts; or of any keys, given a mapping key -> count.
 
@@ -49,18 +50,8 @@ class StableMode(Counted):
     'oak'
     """
 
-    candidates: int | None
-
-    def __init__(
-        self,
-        epsilon: Number,
-        delta: Number,
-        *,
-        candidates: int | None = None,
-        neighbours: Neighbours = ADD_REMOVE,
-    ) -> None:
-        super().__init__(epsilon, delta, neighbours=neighbours)
-        object.__setattr__(self, "candidates", None if candidates is None else whole(candidates, "candidates", least=2))
+    _: KW_ONLY
+    candidates: Annotated[int | None, optional(partial(whole, least=2))] = None
 
     @classmethod
     def calibrated(

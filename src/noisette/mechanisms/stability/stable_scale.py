@@ -19,7 +19,6 @@ Vocabulary: `top`, `low` the ranks from either end · `cell` a bin (lowest, high
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -28,7 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction
+from noisette.exact.frozen import KW_ONLY, Exact, default, frozen
+from noisette.exact.number import Number
 from noisette.mechanisms.contract import Distance
 from noisette.mechanisms.stability.stability import ADD_REMOVE, Bin, ShiftedBins
 from noisette.privacy import Neighbours, Promise
@@ -39,7 +39,7 @@ Values = NDArray[np.int64]
 _LARGEST = 2**61
 
 
-@dataclass(frozen=True)
+@frozen
 class StableScale(ShiftedBins):
     """Two bins (lowest, highest) that hold the interquartile range, or None, given whole values.
 
@@ -50,13 +50,10 @@ class StableScale(ShiftedBins):
     (Fraction(2, 1), 28)
     """
 
-    base: Fraction
+    _: KW_ONLY
+    base: Exact = default(2)
 
-    def __init__(
-        self, epsilon: Number, delta: Number, *, base: Number = 2, neighbours: Neighbours = ADD_REMOVE
-    ) -> None:
-        super().__init__(epsilon, delta, neighbours=neighbours)
-        object.__setattr__(self, "base", fraction(base, "base"))
+    def __post_init__(self) -> None:
         if not Fraction(9, 8) <= self.base <= 16:
             raise InputError("base must lie between 9/8 and 16: it is the ratio of a bin's ends.")
 

@@ -20,7 +20,7 @@ import numpy as np
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import sqrt_up
 from noisette.privacy.convert import gaussian_delta
-from noisette.privacy.pld.loss import Floats, LatticeNormal, Pair
+from noisette.privacy.pld.loss import Floats, LatticeNormal, Loss
 from noisette.privacy.pld.ranges import atoms_of
 
 __all__ = ["LatticeVector"]
@@ -38,7 +38,7 @@ _CURVATURE = 0.97  # above 4 phi(1), the total variation of a normal density's d
 
 
 @dataclass(frozen=True)
-class LatticeVector(Pair):
+class LatticeVector(Loss):
     """Discrete Gaussian noise of parameter s2 on whole numbers, at most `most` of which move, each by up to `largest`.
 
     >>> pair = LatticeVector(Fraction(18), square=2, largest=1, most=2)

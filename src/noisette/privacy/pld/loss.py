@@ -11,7 +11,7 @@ Vocabulary: `t` loss · `p` masses under P · `slack` distance between the noise
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["FixedSample", "LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Pair", "Response", "Subsampled"]
+__all__ = ["FixedSample", "LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -29,84 +29,50 @@ _COARSEST = Fraction(1, 8)
 _DEVIATIONS = 20.0  # standard deviations: beyond lies 1e-88
 
 
-class Loss(Protocol):
-    """A dominating pair of laws; frozen and hashable, so that equal losses can be counted."""
+class Loss:
+    """A dominating pair of laws; frozen and hashable, so that equal losses can be counted.
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether (Q, P) has the same distribution of losses as (P, Q)."""
-        ...
+    Where a pair says nothing else it is symmetric, both laws have the same support, and losses are unbounded.
+    """
+
+    symmetric: ClassVar[bool] = True  # whether (Q, P) has the same distribution of losses as (P, Q)
 
     def atoms(self) -> tuple[Floats, Floats] | None:
         """Return (losses, masses under P) if the distribution is a short list of atoms, else None."""
-        ...
+        return None
 
     def above(self, t: Floats) -> tuple[Floats, Floats]:
-        """Return P(L > t) and Q(L > t)."""
-        ...
+        """Return P(L > t) and Q(L > t); not needed where there are atoms."""
+        raise NotImplementedError
 
     def below(self, t: Floats) -> tuple[Floats, Floats]:
-        """Return P(L <= t) and Q(L <= t)."""
-        ...
+        """Return P(L <= t) and Q(L <= t); not needed where there are atoms."""
+        raise NotImplementedError
 
     def ends(self, tail: float) -> tuple[float, float]:
         """Return two losses beyond which, on either side, lies at most mass `tail`."""
-        ...
+        raise NotImplementedError
 
     def certain(self) -> float:
         """Return the mass of P where Q has none, that is, where the loss is infinite."""
-        ...
+        return 0.0
 
     def slack(self) -> float:
         """Return n/(8 s^2) for discrete noise that is accounted as continuous; it bounds their total variation."""
-        ...
+        return 0.0
 
     def pure(self) -> Fraction | None:
         """Return the largest loss, or None if losses are unbounded or infinite with positive probability."""
-        ...
-
-    def rho(self) -> Fraction | None:
-        """Return a rho for which the release is rho-zCDP, or None if none is known."""
-        ...
-
-
-class Pair:
-    """Defaults that most pairs share: symmetric, same support, unbounded losses."""
-
-    symmetric = True
-
-    def atoms(self) -> tuple[Floats, Floats] | None:
-        """Not a list of atoms."""
-        return None
-
-    def above(self, t: Floats) -> tuple[Floats, Floats]:
-        """Not needed where there are atoms."""
-        raise NotImplementedError
-
-    def below(self, t: Floats) -> tuple[Floats, Floats]:
-        """Not needed where there are atoms."""
-        raise NotImplementedError
-
-    def certain(self) -> float:
-        """Both laws have the same support."""
-        return 0.0
-
-    def slack(self) -> float:
-        """The noise accounted is the noise drawn."""
-        return 0.0
-
-    def pure(self) -> Fraction | None:
-        """Losses are unbounded."""
         return None
 
     def rho(self) -> Fraction | None:
-        """epsilon^2/2 where the loss is bounded.   [Bun-Steinke 2016]"""
+        """Return a rho for which the release is rho-zCDP, or None; epsilon^2/2 if bounded.   [Bun-Steinke 2016]"""
         bound = self.pure()
         return None if bound is None else bound * bound / 2
 
 
 @dataclass(frozen=True)
-class Response(Pair):
+class Response(Loss):
     """Randomized response, which dominates every (epsilon, delta)-DP mechanism.   [Kairouz-Oh-Viswanath 2015]"""
 
     epsilon: Fraction
@@ -136,7 +102,7 @@ class Response(Pair):
 
 
 @dataclass(frozen=True)
-class Normal(Pair):
+class Normal(Loss):
     """Gaussian noise at distance mu standard deviations: L is N(mu^2/2, mu^2) under P and N(-mu^2/2, mu^2) under Q.
 
     `variation` is n/(8 s^2) for discrete noise of s lattice steps on n numbers that move, 0 for continuous noise.
@@ -184,7 +150,7 @@ class Normal(Pair):
 
 
 @dataclass(frozen=True)
-class LatticeLaplace(Pair):
+class LatticeLaplace(Loss):
     """Discrete Laplace noise on a number that moves by `steps` lattice points, at epsilon in all.
 
     With a = e^(-epsilon/steps): L = epsilon (1 - 2j/steps) has mass a^j (1-a)/(1+a), 0 < j < steps; the ends have
@@ -231,7 +197,7 @@ class LatticeLaplace(Pair):
 
 
 @dataclass(frozen=True)
-class LatticeNormal(Pair):
+class LatticeNormal(Loss):
     """Discrete Gaussian noise of parameter s2 on one whole number that moves by `shift`."""
 
     s2: Fraction
@@ -255,7 +221,7 @@ class LatticeNormal(Pair):
 
 
 @dataclass(frozen=True)
-class Subsampled:
+class Subsampled(Loss):
     """A mechanism on a Poisson sample, under add/remove: each person is in it with probability `rate`.
 
     P' = (1 - q) Q + q P against Q' = Q, so L' = ln(1 - q + q e^L); the other direction is computed separately.
@@ -325,14 +291,9 @@ class Subsampled:
             return None
         return Fraction(ln_bounds(1 + self.rate * (exp_up(bound) - 1), 96)[1], 1 << 96)
 
-    def rho(self) -> Fraction | None:
-        """epsilon^2/2 where the loss is bounded."""
-        bound = self.pure()
-        return None if bound is None else bound * bound / 2
-
 
 @dataclass(frozen=True)
-class FixedSample(Pair):
+class FixedSample(Loss):
     """A mechanism on a sample of fixed size, `rate` of the people, under replace; its loss is symmetric.
 
     Losses above 0 are those of P' = (1 - q) Q + q P against Q, losses below 0 their mirror image, and the rest of the

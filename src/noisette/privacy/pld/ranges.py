@@ -20,7 +20,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from noisette.privacy.pld.loss import Floats, Loss, Pair, Response
+from noisette.exact.frozen import KW_ONLY, Read, default, frozen, set_fields
+from noisette.privacy.pld.loss import Floats, Loss, Response
 
 __all__ = ["Adaptive", "BoundedRange", "atoms_of", "blocks", "fixed_delta"]
 
@@ -32,8 +33,8 @@ _NEAR = 1e-4  # far more than cumulated probabilities in floats are off
 _UP = 1 + 1e-9  # covers the rounding of a few hundred float operations on positive numbers, each to 2^-52
 
 
-@dataclass(frozen=True)
-class BoundedRange(Pair):
+@frozen
+class BoundedRange(Loss):
     """The pair that dominates all pairs whose losses are at most epsilon and lie within a range `width`.
 
     delta(x) = (e^(r/2) - e^(x/2))^2 / (e^r - 1) for |x| <= 2 epsilon - r, beyond linear in e^x. The default width is
@@ -46,16 +47,14 @@ class BoundedRange(Pair):
     """
 
     epsilon: Fraction
-    width: Fraction
-    concentrated: Fraction
+    width: Read[Fraction | None, Fraction] = default(None)
+    _: KW_ONLY
+    concentrated: Read[Fraction | None, Fraction] = default(None)
 
-    def __init__(
-        self, epsilon: Fraction, width: Fraction | None = None, *, concentrated: Fraction | None = None
-    ) -> None:
-        r = epsilon if width is None else min(max(width, epsilon), 2 * epsilon)
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "width", r)
-        object.__setattr__(self, "concentrated", r**2 / 8 if concentrated is None else min(r**2 / 8, concentrated))
+    def __post_init__(self) -> None:
+        r = self.epsilon if self.width is None else min(max(self.width, self.epsilon), 2 * self.epsilon)
+        rho = r**2 / 8 if self.concentrated is None else min(r**2 / 8, self.concentrated)
+        set_fields(self, width=r, concentrated=rho)
 
     def delta_at(self, x: float) -> float:
         """delta(x), rounded up."""
@@ -93,7 +92,7 @@ class BoundedRange(Pair):
 
 
 @dataclass(frozen=True)
-class Adaptive(Pair):
+class Adaptive(Loss):
     """`count` releases of one bounded range, each chosen adaptively after earlier outcomes, as one pair of laws.
 
     >>> block = Adaptive(BoundedRange(Fraction(1, 10)), 25)

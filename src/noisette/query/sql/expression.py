@@ -14,11 +14,10 @@ from sqlglot import exp
 from noisette.errors import InputError
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.operations import kind_of
-from noisette.query.sql.constants import alike, date, number, timestamp
-from noisette.query.sql.names import Scope, find
+from noisette.query.sql.names import Scope, alike, date, find, number, timestamp
 from noisette.query.sql.refusals import refusal
 
-__all__ = ["expression"]
+__all__ = ["OPERATIONS", "expression"]
 
 LARGEST_SIZE = 2_000
 """The most nodes of an expression that SQL repeats on its way into the plan."""
@@ -43,18 +42,7 @@ def _misplaced(node: exp.Expr) -> InputError:
     return refusal(node)
 
 
-# Names
-
-
-def _column(node: exp.Column, scope: Scope) -> Expression:
-    return Name(find(node, scope))
-
-
 # Constants
-
-
-def _literal(node: exp.Literal, scope: Scope) -> Expression:
-    return Literal(node.this if node.is_string else number(node.this))
 
 
 def _cast(node: exp.Cast, scope: Scope) -> Expression:
@@ -225,10 +213,6 @@ def _part(name: str, of: exp.Expr, scope: Scope) -> Expression:
     return Call(_DATE_PARTS[name.lower()], (expression(of, scope),))
 
 
-def _extract(node: exp.Extract, scope: Scope) -> Expression:
-    return _part(node.this.name, node.expression, scope)
-
-
 def _called(node: exp.Expr) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else ""
 
@@ -248,38 +232,46 @@ def _anonymous(node: exp.Anonymous, scope: Scope) -> Expression:
             raise _misplaced(node)
 
 
+OPERATIONS: dict[type[exp.Expr], Any] = {
+    exp.Add: "add",
+    exp.Sub: "subtract",
+    exp.Mul: "multiply",
+    exp.Div: "divide",
+    exp.Neg: "negate",
+    exp.Abs: "abs",
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.EQ: "equal",
+    exp.NEQ: "unequal",
+    exp.LT: "less",
+    exp.LTE: "at_most",
+    exp.GT: "more",
+    exp.GTE: "at_least",
+    exp.And: "and",
+    exp.Or: "or",
+    exp.Not: "not",
+}
+"""What is computed alike from the values of a row and from results."""
+
 _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
-    exp.Column: _column,
-    exp.Literal: _literal,
+    **{node: _plain(operation) for node, operation in OPERATIONS.items()},
+    **{node: _comparison(OPERATIONS[node]) for node in (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)},
+    **{node: _chain(OPERATIONS[node]) for node in (exp.And, exp.Or)},
+    exp.Neg: _negate,
+    exp.Column: lambda node, scope: Name(find(node, scope)),
+    exp.Literal: lambda node, scope: Literal(node.this if node.is_string else number(node.this)),
     exp.Boolean: lambda node, scope: Literal(bool(node.this)),
     exp.Null: lambda node, scope: Literal(None),
     exp.Paren: lambda node, scope: expression(node.this, scope),
     exp.Cast: _cast,
-    exp.Add: _plain("add"),
-    exp.Sub: _plain("subtract"),
-    exp.Mul: _plain("multiply"),
-    exp.Div: _plain("divide"),
     exp.IntDiv: _whole_quotient,
-    exp.Neg: _negate,
-    exp.Abs: _plain("abs"),
-    exp.Floor: _plain("floor"),
-    exp.Ceil: _plain("ceil"),
     exp.Least: _several("least"),
     exp.Greatest: _several("greatest"),
     exp.Coalesce: _several("coalesce"),
-    exp.EQ: _comparison("equal"),
-    exp.NEQ: _comparison("unequal"),
-    exp.LT: _comparison("less"),
-    exp.LTE: _comparison("at_most"),
-    exp.GT: _comparison("more"),
-    exp.GTE: _comparison("at_least"),
     exp.Between: _between,
     exp.In: _in,
     exp.Like: _like,
     exp.Is: _is,
-    exp.And: _chain("and"),
-    exp.Or: _chain("or"),
-    exp.Not: _plain("not"),
     exp.Case: _case,
     exp.If: _if,
     exp.Nullif: _nullif,
@@ -293,6 +285,6 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
     exp.DayOfMonth: _plain("day"),
     exp.DayOfWeekIso: _plain("weekday"),
     exp.Hour: _plain("hour"),
-    exp.Extract: _extract,
+    exp.Extract: lambda node, scope: _part(node.this.name, node.expression, scope),
     exp.Anonymous: _anonymous,
 }

@@ -1,5 +1,6 @@
 """What a SELECT lists and what it groups by: items with their names, and keys given in any of five ways."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -7,13 +8,12 @@ from sqlglot import exp
 from noisette.errors import InputError
 from noisette.query.canonical import normal
 from noisette.query.expression import Expression
-from noisette.query.sql.constants import number
+from noisette.query.plan import expression_text
 from noisette.query.sql.expression import expression
-from noisette.query.sql.names import Scope, find, matches
+from noisette.query.sql.names import Scope, find, matches, number
 from noisette.query.sql.result import has_aggregate, is_aggregate
-from noisette.query.tree import expression_text
 
-__all__ = ["Item", "distinct", "items_of", "keys_of", "names_of"]
+__all__ = ["Item", "distinct", "free", "items_of", "keys_of", "names_of"]
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,17 @@ def names_of(items: list[Item], scope: Scope) -> list[str]:
     taken: set[str] = set()
     names = []
     for place, item in enumerate(items, 1):
-        wanted = item.alias or _name(item.node, scope) or f"column_{place}"
-        name, again = wanted, 2
-        while name.casefold() in taken:
-            name, again = f"{wanted}_{again}", again + 1
-        taken.add(name.casefold())
-        names.append(name)
+        names.append(free(item.alias or _name(item.node, scope) or f"column_{place}", taken))
+        taken.add(names[-1].casefold())
     return names
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """A name, with a number behind it if it is taken; case does not tell names apart."""
+    new, again = name, 2
+    while new.casefold() in taken:
+        new, again = f"{name}_{again}", again + 1
+    return new
 
 
 def _name(node: exp.Expr, scope: Scope) -> str | None:

@@ -13,16 +13,15 @@ from sqlglot import exp
 
 from noisette.errors import InputError
 from noisette.query.expression import Expression, Name
-from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where
+from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where, aggregate_text
 from noisette.query.schema import Schema
 from noisette.query.sql.expression import expression
 from noisette.query.sql.groups import Item, items_of, keys_of, names_of
-from noisette.query.sql.names import Reader, Scope, find
+from noisette.query.sql.names import Reader, Scope, find, written
 from noisette.query.sql.refusals import refusal, shown
 from noisette.query.sql.result import Groups, aggregate, has_aggregate, is_aggregate, position
 from noisette.query.sql.text import read
 from noisette.query.stability import shape_of, tables_of, unit_names
-from noisette.query.tree import aggregate_text
 
 __all__ = ["Context", "joined", "per_unit", "rows_of", "rows_read", "scope_of", "with_names"]
 
@@ -233,14 +232,9 @@ def _without_stars(items: list[Item], scope: Scope) -> list[Item]:
 
 def _all(scope: Scope, table: exp.Identifier | None) -> list[Item]:
     """The columns that * stands for."""
-    found = []
-    for full in scope.columns:
-        before, _, name = full.partition(".")
-        if full in scope.hidden or (table is not None and table.name.casefold() != before.casefold()):
-            continue
-        parts = {"this": exp.to_identifier(name, quoted=True), "table": exp.to_identifier(before, quoted=True)}
-        found.append(Item(exp.Column(**parts)))
-    return found
+    seen = (full for full in scope.columns if full not in scope.hidden)
+    wanted = None if table is None else table.name.casefold()
+    return [Item(written(full)) for full in seen if wanted in (None, full.partition(".")[0].casefold())]
 
 
 def per_unit(

@@ -8,7 +8,6 @@ noised anyway. MIN, MEDIAN and MAX are the quantiles 0, 1/2 and 1; all forms of 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -17,11 +16,10 @@ from noisette.query.aggregate import AGGREGATES
 from noisette.query.canonical import normal
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral
-from noisette.query.sql.expression import expression
+from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral, expression_text
+from noisette.query.sql.expression import OPERATIONS, expression
 from noisette.query.sql.names import Scope, find
 from noisette.query.sql.refusals import refusal, shown
-from noisette.query.tree import expression_text
 
 __all__ = ["Groups", "aggregate", "has_aggregate", "is_aggregate", "position", "result", "result_type"]
 
@@ -152,26 +150,6 @@ def _checked(of: Aggregate, scope: Scope) -> Aggregate:
 
 # Results
 
-_CALLS: dict[type[exp.Expr], Any] = {
-    exp.Add: "add",
-    exp.Sub: "subtract",
-    exp.Mul: "multiply",
-    exp.Div: "divide",
-    exp.Neg: "negate",
-    exp.Abs: "abs",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-    exp.EQ: "equal",
-    exp.NEQ: "unequal",
-    exp.LT: "less",
-    exp.LTE: "at_most",
-    exp.GT: "more",
-    exp.GTE: "at_least",
-    exp.And: "and",
-    exp.Or: "or",
-    exp.Not: "not",
-}
-
 
 def result(node: exp.Expr, groups: Groups) -> Result:
     """A column of the answer: a key, an aggregate, or something computed from these."""
@@ -185,7 +163,7 @@ def result(node: exp.Expr, groups: Groups) -> Result:
         case exp.Literal() | exp.Boolean() | exp.Null():
             return _constant(node)
         case exp.And() | exp.Or():
-            return ResultCall(_CALLS[type(node)], tuple(result(part, groups) for part in node.flatten()))
+            return ResultCall(OPERATIONS[type(node)], tuple(result(part, groups) for part in node.flatten()))
         case exp.Between(this=value):
             low, high = (result(node.args[end], groups) for end in ("low", "high"))
             inner = result(value, groups)
@@ -194,9 +172,9 @@ def result(node: exp.Expr, groups: Groups) -> Result:
             return _round(node, groups)
         case exp.Column():
             return _output(node, groups)
-        case _ if type(node) in _CALLS:
+        case _ if type(node) in OPERATIONS:
             parts = (node.args.get("this"), node.args.get("expression"))
-            return ResultCall(_CALLS[type(node)], tuple(result(part, groups) for part in parts if part is not None))
+            return ResultCall(OPERATIONS[type(node)], tuple(result(part, groups) for part in parts if part is not None))
         case _:
             raise _not_a_result(node)
 

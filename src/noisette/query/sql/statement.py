@@ -4,7 +4,7 @@
     [WHERE condition]  [GROUP BY keys]  [HAVING condition on results]  [ORDER BY results]  [LIMIT n]
 
 Sub-queries stand after FROM and in WITH; they select columns of rows, or group by the unit. The grammar is an
-allow-list (`sql_text`), names mean what the owner declared, and nothing is looked up in the data.
+allow-list (`text`), names mean what the owner declared, and nothing is looked up in the data.
 """
 
 from dataclasses import replace
@@ -16,9 +16,8 @@ from noisette.query.expression import Name
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall
 from noisette.query.schema import Schema
-from noisette.query.sql.constants import number
 from noisette.query.sql.groups import items_of, keys_of, names_of
-from noisette.query.sql.names import Scope
+from noisette.query.sql.names import Scope, number
 from noisette.query.sql.refusals import shown
 from noisette.query.sql.relation import Context, rows_of, with_names
 from noisette.query.sql.result import Groups, result, result_type

@@ -29,27 +29,15 @@ from noisette.query.plan import (
     Select,
     Where,
 )
+from noisette.query.requirements import SIGNS
 
 __all__ = ["query_sql", "rows_sql"]
 
 _DIGITS = 40  # of a number, as the reader takes them
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-_INFIX = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "equal": "=",
-    "unequal": "<>",
-    "less": "<",
-    "at_most": "<=",
-    "more": ">",
-    "at_least": ">=",
-    "and": "AND",
-    "or": "OR",
-    "like": "LIKE",
-}
 _PREFIX = {"negate": "-", "not": "NOT "}
+_INFIX: dict[str, str] = {name: sign for name, sign in SIGNS.items() if name not in ("negate", "is_null")}
+_INFIX |= {"and": "AND", "or": "OR", "like": "LIKE"}
 _FUNCTION = {"weekday": "ISODOW"}  # others are called as they are named here
 _AGGREGATES = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE", "deviation": "STDDEV"}
 

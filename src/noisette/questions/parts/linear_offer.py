@@ -15,26 +15,31 @@ from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
+from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.parts.line_cells import LineCells
 from noisette.questions.parts.offers import about, text_of
-from noisette.releases.chains import best_chain, typical, typical_ranges
+from noisette.releases.chains import typical_ranges
 from noisette.releases.line import Line
 from noisette.releases.linear import Linear, widest
+from noisette.releases.planner import Plan, best
+from noisette.releases.stored import kept_estimate, linear_table
 from noisette.releases.tree import Tree
 
-__all__ = ["linear_offer", "plain_cells", "strategies", "typical_error"]
+__all__ = ["linear_offer", "plain_cells", "planned"]
 
 
-def linear_offer(question: str, cells: LineCells, made: Linear, level: float, *, why: str, note: str = "") -> Offer:
-    """An offer of unbiased counts of the cells by a strategy; `note` says more about the error to expect."""
+def linear_offer(
+    question: str, by: str, cells: LineCells, made: Linear, level: float, *, why: str, note: str = ""
+) -> Offer:
+    """An offer of unbiased counts of the cells, chosen `by` what was asked; `note` says more about the error."""
     procedure = Measured(cells, made, level, note)
     parts = zip(made.noise, made.moved, strict=True)
     return about(
         cells.prepared,
         procedure,
-        text=text_of(question, cells.prepared, cells=cells.axis.cells, by=repr(made.strategy)),
+        text=text_of(question, cells.prepared, cells=cells.axis.cells, by=by),
         why=why,
         guarantee=made.guarantee(),
         parts=[recorded(noise, Measure("rows"), moved) for noise, moved in parts],
@@ -43,19 +48,9 @@ def linear_offer(question: str, cells: LineCells, made: Linear, level: float, *,
     )
 
 
-def strategies(
-    cells: LineCells, spend: Promise, neighbours: Neighbours, level: float, *, prefixes: bool = False
-) -> list[tuple[tuple[str, float], Linear]]:
-    """Strategies with the error bar of a typical range, or prefix, the best one first."""
-    many, found = cells.axis.cells, []
-    for smooth in (False,) if spend.is_pure else (False, True):
-        chain = best_chain(typical(many, prefixes=prefixes), gaussian=smooth)
-        for name, strategy in {"identity": Tree(many), "tree": Tree(many, chain.sizes, prefixes)}.items():
-            part = cells.prepared.part
-            made = Linear.calibrated(spend, strategy, part=part, neighbours=neighbours, gaussian=smooth)
-            kind = f"{name} with {'Gaussian' if smooth else 'Laplace'} noise"
-            found.append(((kind, typical_error(made, level, prefixes=prefixes)), made))
-    return sorted(found, key=lambda one: one[0][1])
+def planned(cells: LineCells, spend: Promise, neighbours: Neighbours, *, prefixes: bool = False) -> Plan:
+    """The best release for all ranges of the cells, or for all prefixes, beside its competitors."""
+    return best(spend, cells.axis.cells, prefixes=prefixes, part=cells.prepared.part, neighbours=neighbours)
 
 
 def plain_cells(cells: LineCells, spend: Promise, neighbours: Neighbours) -> Linear:
@@ -68,12 +63,6 @@ def plain_cells(cells: LineCells, spend: Promise, neighbours: Neighbours) -> Lin
     return min(made, key=lambda one: one.variance)
 
 
-def typical_error(made: Linear, level: float, *, prefixes: bool = False) -> float:
-    """Half the width of the error bar of a typical range: the root of the mean square over all ranges, or prefixes."""
-    ranges = typical_ranges(made.strategy.cells, prefixes=prefixes)
-    return widest(made.noise[0], level) * made.error(*ranges)
-
-
 @dataclass(frozen=True)
 class Measured(Procedure):
     """Noisy numbers of a strategy, level after level; the cells follow from them."""
@@ -83,13 +72,19 @@ class Measured(Procedure):
     level: float
     note: str
 
+    @property
+    def prepared(self) -> Prepared:
+        """The query that counts."""
+        return self.cells.prepared
+
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The widest error bar of a single cell, and that of a typical range."""
         some = np.unique(np.linspace(0, self.cells.axis.cells - 1, 256).astype(np.int64))
         cell = widest(self.made.noise[0], self.level) * math.sqrt(
             float(self.made.strategy.variances(some, some, self.made.variance).max())
         )
-        ranges = f"a range of cells errs by ± {typical_error(self.made, self.level):,.3g}, over all ranges"
+        error = self.made.error(*typical_ranges(self.cells.axis.cells))
+        ranges = f"a range of cells errs by ± {widest(self.made.noise[0], self.level) * error:,.3g}, over all ranges"
         kind = "Gaussian" if isinstance(self.made.noise[0], Gaussian) else "Laplace"
         levels = len(self.made.noise)
         noise = f"{kind} noise on {f'{levels} levels of counts' if levels > 1 else 'every count'}"
@@ -98,14 +93,11 @@ class Measured(Procedure):
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count, and measure."""
-        noisy = self.made.measure(self.cells.read(source, schema, secret), rng)
-        return pyarrow.table({"released": np.concatenate(noisy)})
+        return linear_table(self.made, self.made.measure(self.cells.read(source, schema, secret), rng))
 
     def line(self, drawn: pyarrow.Table) -> Line:
         """What goes on answering."""
-        sizes = [len(level) for level in self.made.strategy.measure(np.zeros(self.cells.axis.cells, np.int64))]
-        released = np.asarray(drawn.column("released").to_numpy(), float)
-        return Line(self.cells.axis, self.made.infer(np.split(released, np.cumsum(sizes)[:-1])), self.level)
+        return Line(self.cells.axis, kept_estimate(drawn), self.level)
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
         """A row for each cell."""

@@ -24,7 +24,7 @@ from noisette.query.measure import Exact, Measure, sensitivity
 from noisette.query.plan import Aggregate, Query, Relation, Scan, Where
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.sql.constants import date, timestamp
+from noisette.query.sql.names import date, timestamp
 from noisette.questions.parts.cells import first_of
 
 __all__ = ["ValueCells", "values_between"]

@@ -28,7 +28,7 @@ from noisette.exact.number import whole
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
-from noisette.releases.chains import energies, typical_ranges
+from noisette.releases.chains import Energies, typical
 from noisette.releases.linear import placed
 from noisette.releases.tree import MOST_CELLS
 
@@ -71,9 +71,11 @@ class Haar:
         """The total and the differences of all nodes that have cells, exactly."""
         u, differences = np.asarray(x, np.int64), []
         while len(u) > 1:
-            pairs = (np.append(u, 0) if len(u) % 2 else u).reshape(-1, 2)
-            differences.append(pairs[:, 0] - pairs[:, 1])
-            u = pairs[:, 0] + pairs[:, 1]
+            left, right = u[::2], u[1::2]
+            d, u = left.copy(), left.copy()
+            d[: len(right)] -= right
+            u[: len(right)] += right
+            differences.append(d)
         return [u, *differences[::-1]]
 
     def blocks(self) -> tuple[tuple[int, int], ...]:
@@ -89,10 +91,16 @@ class Haar:
 
     def shares(self, *, gaussian: bool) -> tuple[float, ...]:
         """The shares of least error for all ranges, or all prefixes; or equal ones."""
-        energy = np.array(energies(*typical_ranges(self.cells, prefixes=self.prefixes), self.cells).by_exponent)
-        energy = energy[: len(self.sizes) + 1][::-1]
+        return self.shares_for(typical(self.cells, prefixes=self.prefixes), gaussian=gaussian)
+
+    def shares_for(
+        self, workload: Energies, *, gaussian: bool, moved: Sequence[float] | None = None
+    ) -> tuple[float, ...]:
+        """The shares of least error for a workload; `moved` says how far a unit moves each level, if not all by 1."""
+        energy = np.array(workload.by_exponent)[: len(self.sizes) + 1][::-1]
         a = np.diff(energy, prepend=0.0) / np.array([2.0 ** len(self.sizes), *self.sizes])
-        weight = np.maximum(a, _LEAST * a.max()) ** (0.0 if self.equal else 1 / 4 if gaussian else 1 / 3)
+        cost = np.maximum(a, _LEAST * a.max()) * np.square(1.0 if moved is None else moved)
+        weight = cost ** (0.0 if self.equal else 1 / 4 if gaussian else 1 / 3)
         return tuple((weight / (np.sqrt((weight**2).sum()) if gaussian else weight.sum())).tolist())
 
     def infer(self, y: Sequence[Floats], v: Sequence[float]) -> Floats:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.goodness import most
 
-from noisette.audit.goodness import ALPHA, by_cdf, by_pmf, fit, mode_or_not, p_value
+from noisette.audit.checks.sampling import ALPHA, by_cdf, by_pmf, fit, mode_or_not, p_value
 from noisette.mechanisms import Gaussian, Geometric, KNorm, Laplace, RandomizedResponse, Staircase, TruncatedGeometric
 
 ALL = [

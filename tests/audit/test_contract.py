@@ -1,7 +1,7 @@
 from dataclasses import is_dataclass
 
 from noisette import mechanisms
-from noisette.audit.discover import discovered, names
+from noisette.audit.contract import discovered, names
 from noisette.mechanisms.contract import Mechanism, Outcomes, Output, Probabilities
 
 

@@ -1,21 +1,94 @@
-"""Read an expression such as "laplace(1)*100 + gaussian(10)*50".
+"""Releases that can be accounted for, and expressions of them such as "laplace(1)*100 + gaussian(10)*50".
 
-It is read as a tree, and only sums, whole multiples, numbers and the calls of known releases are accepted; nothing
-in it is ever run.
+An expression is read as a tree, and only sums, whole multiples, numbers and the calls of known releases are accepted;
+nothing in it is ever run.
 """
 
 import ast
 import inspect
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
-from noisette.cli.account.releases import KNOWN, Term
 from noisette.errors import InputError
-from noisette.exact.number import fraction
-from noisette.privacy import Guarantee
+from noisette.exact.number import Number, fraction, positive
+from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase
+from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
+from noisette.privacy.guarantee import Losses, losses_of
+from noisette.privacy.pld.loss import Loss, Response, Subsampled
 
-__all__ = ["parsed"]
+__all__ = ["KNOWN", "Term", "parsed"]
+
+_MOST_SAMPLED = 1000  # epsilon
+
+
+@dataclass(frozen=True)
+class Term:
+    """A release as it was written, what one of them promises, and how many there are."""
+
+    text: str
+    one: Guarantee
+    count: int = 1
+
+    @property
+    def together(self) -> Guarantee:
+        """What all of them promise."""
+        return self.one * self.count
+
+
+def _response(eps: Number, categories: Fraction = Fraction(2), distance: Number = 1) -> Guarantee:
+    if categories.denominator != 1:
+        raise InputError("categories must be a whole number, at least 2.")
+    return RandomizedResponse(eps, categories=int(categories)).guarantee(distance)
+
+
+def _subsampled(release: list[Term], rate: Number) -> Guarantee:
+    """One release on a Poisson sample of the people, under add/remove."""
+    q = positive(rate, "rate", most=1)
+    one = release[0].one
+    parts = losses_of(one).parts
+    if len(release) > 1 or release[0].count > 1 or len(parts) != 1 or parts[0][1] != 1 or losses_of(one).rho:
+        raise InputError("subsampled takes one release whose loss is known: multiply outside, subsampled(…, rate)*100.")
+    if one.neighbours is Neighbours.REPLACE:
+        raise InputError("subsampled holds under add/remove, and this release promises nothing there.")
+    loss = parts[0][0]
+    if isinstance(loss, Subsampled):
+        raise InputError("A sample of a sample is one sample: multiply the rates instead.")
+    if isinstance(one, Pure | Approx) and one.epsilon > _MOST_SAMPLED:
+        raise InputError(f"subsampled takes releases of epsilon {_MOST_SAMPLED:,} or less: sampling hides no more.")
+    return _stated(loss, q)
+
+
+def _stated(base: Loss, rate: Fraction) -> Guarantee:
+    """(eps, delta) becomes (ln(1 + q(e^eps - 1)), q delta); what has no plain statement is a profile."""
+    loss = Subsampled(base, rate)
+    losses, bound = Losses(((cast("Loss", loss), 1),)), loss.pure()
+    if bound is not None:
+        return Pure(bound, neighbours=Neighbours.ADD_REMOVE, losses=losses)
+    if isinstance(base, Response):
+        eps = Subsampled(Response(base.epsilon), rate).pure() or 0
+        return Approx(eps, rate * base.delta, neighbours=Neighbours.ADD_REMOVE, losses=losses)
+    return Profile(losses, neighbours=Neighbours.ADD_REMOVE)
+
+
+KNOWN: dict[str, Callable[..., Guarantee]] = {
+    "pure": lambda eps: Pure(eps),
+    "approx": lambda eps, delta: Approx(eps, delta),
+    "zcdp": lambda rho: ZCDP(rho),
+    "laplace": lambda scale, distance=1: Laplace(scale).guarantee(distance),
+    "geometric": lambda scale, distance=1: Geometric(scale).guarantee(distance),
+    "gaussian": lambda sigma, distance=1: Gaussian(sigma).guarantee(distance),
+    "response": _response,
+    "staircase": lambda eps, sensitivity=1, distance=None: Staircase(eps, sensitivity=sensitivity).guarantee(distance),
+    "subsampled": _subsampled,
+}
+"""By its name, what makes a release of its parameters, as they are called in an expression."""
+
+
+# Reading
+
 
 _LONGEST, _MOST = 2000, 10**6  # characters, releases
 _ADVICE = 'write something like "laplace(1)*100 + gaussian(10)*50".'

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from noisette.sandbox.syscalls import MACHINES, program
+from noisette.sandbox.sandbox import MACHINES, program
 
 ALLOW, KILL, EPERM, ENOSYS = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
 NOTHING = (0,) * 6
