@@ -1,6 +1,7 @@
 """Linear releases and the adaptive tree against NumPy's float noise on as many numbers, and what their answers cost."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,25 @@ def in_floats(x: Any, draws: int) -> Callable[[], Any]:
     return run
 
 
+def repeated(name: str, release: Callable[[], Any], cells: int, *, least: int = 20 * SMALL) -> Job:
+    """Release again and again, until at least that many cells are released."""
+    often = max(1, least // cells)
+    return Job(name, lambda: [release() for _ in range(often)], often)
+
+
+def least(bench: Bench, what: str, name: str) -> float:
+    """Milliseconds of the shortest round: a limit in time is no ratio, and a busy machine only lengthens rounds."""
+    known = [one for one in bench.measured if (one["case"], one["job"]) == (what, name)]
+    return float(min(known[-1]["rounds"])) / 1e6
+
+
 def plain(bench: Bench) -> tuple[list[list[str]], list[Check]]:
     """Identity, tree and wavelet on many cells."""
     cells = bench.pick(LARGE, SMALLER)
     x, rows, checks = counts(cells, empty=0.5), [], []
     for name, made in releases(cells).items():
         draws = sum(len(level) for level in made.strategy.measure(x))
-        jobs = [Job(OURS, lambda made=made: made(x)), Job(NUMPY, in_floats(x, draws))]  # type: ignore[misc]
+        jobs = [Job(OURS, partial(made, x)), Job(NUMPY, in_floats(x, draws))]
         ns = bench.measure(f"{name}, {cells:,} cells", jobs, rounds=bench.pick(15, 5))
         check = Check(f"{name}, {cells:,} cells, {OURS} / {NUMPY}", ns[OURS] / ns[NUMPY], at_most=PLAIN)
         checks.append(check)
@@ -65,10 +78,10 @@ def adaptive(bench: Bench) -> tuple[list[list[str]], list[Check]]:
         made = AdaptiveTree.calibrated(1, cells=cells)
         for kind, empty in (("half empty", 0.5), ("dense", 0.0)):
             x, what = counts(cells, empty=empty), f"adaptive tree, {cells:,} cells, {kind}"
-            jobs = [Job(OURS, lambda made=made, x=x: made(x)), Job(NUMPY, in_floats(x, cells))]  # type: ignore[misc]
+            jobs = [repeated(OURS, partial(made, x), cells), repeated(NUMPY, in_floats(x, cells), cells)]
             ns = bench.measure(what, jobs, rounds=bench.pick(15, 5))
             ratio = Check(f"{what}, {OURS} / {NUMPY}", ns[OURS] / ns[NUMPY], at_most=ADAPTIVE)
-            time = Check(what, ns[OURS] / 1e6, at_most=SMALL_MS, unit=" ms")
+            time = Check(what, least(bench, what, OURS), at_most=SMALL_MS, unit=" ms")
             checks.append(time if cells == SMALL else ratio)
             rows.append([what, duration(ns[OURS]), duration(ns[NUMPY]), *checks[-1].cells])
     return rows, checks
@@ -88,8 +101,9 @@ def answers(bench: Bench) -> tuple[list[list[str]], list[Check]]:
         "tree, best chain": lambda: both(linear, low, high),
     }
     ns = bench.measure("ranges", [Job(name, run) for name, run in jobs.items()], rounds=bench.pick(15, 5))
-    for name, cost in ns.items():
-        checks.append(Check(f"{ASKED:,} ranges with bars, {name}", cost / 1e6, at_most=RANGES_MS, unit=" ms"))
+    for name in ns:
+        cost = least(bench, "ranges", name)
+        checks.append(Check(f"{ASKED:,} ranges with bars, {name}", cost, at_most=RANGES_MS, unit=" ms"))
         rows.append([name, *checks[-1].cells])
     return rows, checks
 
@@ -108,11 +122,10 @@ def growth(bench: Bench) -> tuple[list[list[str]], list[Check]]:
     data = [counts(n, empty=0.5) for n in sizes]
     for name, pair in made.items():
         jobs = [
-            Job(f"{n}", lambda one=one, x=x: [one(x) for _ in range(sizes[1] // len(x))], sizes[1])  # type: ignore[misc]
-            for n, one, x in zip(sizes, pair, data, strict=True)
+            repeated(f"{n}", partial(one, x), n, least=sizes[1]) for n, one, x in zip(sizes, pair, data, strict=True)
         ]
         ns = bench.measure(f"growth, {name}", jobs, rounds=bench.pick(9, 3))
-        costs = [ns[f"{n}"] for n in sizes]
+        costs = [ns[f"{n}"] / n for n in sizes]
         checks.append(Check(f"{name}, cost of a cell, {sizes[1]:,} / {sizes[0]:,} cells", costs[1] / costs[0]))
         rows.append([name, *map(duration, costs), times(costs[1] / costs[0])])
     return rows, checks
@@ -122,9 +135,10 @@ def run(bench: Bench) -> Section:
     """Releases, answers, growth."""
     one, two, three, four = plain(bench), adaptive(bench), answers(bench), growth(bench)
     header = ["a release", OURS, NUMPY, "cost", "target", ""]
+    note = "What has a limit in ms is the least of the rounds."
     sizes = [bench.pick(SMALLER, SMALLER >> 3), bench.pick(LARGE, SMALLER)]
     tables = [
-        Table("Linear releases against NumPy's laplace and one pass over the counts", header, one[0] + two[0]),
+        Table("Linear releases against NumPy's laplace and one pass over the counts", header, one[0] + two[0], note),
         Table(f"{ASKED:,} ranges of {SMALL:,} cells with error bars", ["from", "time", "target", ""], three[0]),
         Table("Growth: flat is 1 ×", ["a cell", *(f"of {n:,}" for n in sizes), "last / first"], four[0]),
     ]

@@ -44,12 +44,16 @@ class Workload:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of cells, the ranges that are asked, and published scaled errors by epsilon, workload and algorithm."""
+    """Counts of cells, the ranges that are asked, and published scaled errors by epsilon, workload and algorithm.
+
+    Algorithms that are `informed` were given the true number of rows for free.
+    """
 
     name: str
     x: Counts
     workloads: tuple[Workload, ...]
     published: dict[tuple[float, str], dict[str, float]] = field(default_factory=dict)
+    informed: frozenset[str] = frozenset()
 
 
 def missing(shared: Path) -> list[Path]:
@@ -76,6 +80,7 @@ def histograms(shared: Path, epsilons: Sequence[float] = EPSILONS) -> list[Histo
     given = json.loads((shared / "data" / "dpbench_workloads.json").read_text(encoding="utf-8"))["1D"]
     low, high = np.array(given[RANGES], np.int64).T
     errors, found = _errors(shared), []
+    informed = frozenset(one["algorithm"] for one in errors if one.get("side_information"))
     for name, path in _vectors(shared).items():
         x = np.load(path).astype(np.int64)
         published: dict[tuple[float, str], dict[str, float]] = {
@@ -84,7 +89,7 @@ def histograms(shared: Path, epsilons: Sequence[float] = EPSILONS) -> list[Histo
         for one in errors:
             if one["dataset"] == name and (one["eps"], one["workload"]) in published:
                 published[one["eps"], one["workload"]][one["algorithm"]] = one["scaled_error"]
-        found.append(Histogram(name, x, (prefixes(len(x)), Workload(RANGES, low, high)), published))
+        found.append(Histogram(name, x, (prefixes(len(x)), Workload(RANGES, low, high)), published, informed))
     return found
 
 

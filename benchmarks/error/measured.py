@@ -83,14 +83,15 @@ class Measured:
         errors |= self.histogram.published.get((self.epsilon, workload), {})
         return {name: error / self.identity[workload] for name, error in errors.items()}
 
-    def best(self, workload: str) -> str:
-        """The published algorithm of least error here, known with hindsight."""
-        published = self.histogram.published[self.epsilon, workload]
-        return min(published, key=lambda name: published[name])
+    def best(self, workload: str, *, informed: bool = True) -> str:
+        """The published algorithm of least error here, known with hindsight; or of those without side information."""
+        published, left_out = self.histogram.published[self.epsilon, workload], self.histogram.informed
+        return min((name for name in published if informed or name not in left_out), key=lambda name: published[name])
 
-    def to_best(self, workload: str) -> float:
+    def to_best(self, workload: str, *, informed: bool = True) -> float:
         """Our error over that of the best published algorithm."""
-        return self.ours[workload].value / self.histogram.published[self.epsilon, workload][self.best(workload)]
+        published = self.histogram.published[self.epsilon, workload]
+        return self.ours[workload].value / published[self.best(workload, informed=informed)]
 
 
 def measured(histogram: Histogram, epsilon: float, runs: int, make: Make = adaptive) -> Measured:

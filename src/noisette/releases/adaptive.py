@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -135,9 +136,7 @@ class AdaptiveTree:
 
     def at(self, share: Fraction) -> Noise:
         """The noise of a count that is measured with a share of the promise."""
-        if isinstance(self.noise, Gaussian):
-            return Gaussian(self.noise.sigma / share)
-        return Geometric(self.noise.scale / share)
+        return _at(self.noise, share)[0]
 
     def last(self, level: int) -> Noise:
         """The noise of the second measurement of a node that stops."""
@@ -154,10 +153,14 @@ class AdaptiveTree:
 
     def __call__(self, x: Any, rng: Random = SYSTEM) -> Floats:
         """Release the counts of all cells."""
-        return self.infer(self.read(self.measure(x, rng)))
+        return self.infer(self._measured(x, rng)[1])
 
     def measure(self, x: Any, rng: Random = SYSTEM) -> Floats:
         """Draw the noise, which is all that reads the data: the released numbers in the order they are drawn."""
+        return np.concatenate(self._measured(x, rng)[0])
+
+    def _measured(self, x: Any, rng: Random) -> tuple[list[Floats], tuple[Level, ...]]:
+        """The released numbers, and what `read` makes of them."""
         sums, drawn = self.tree.sums(np.asarray(x, np.int64)), [np.zeros(0)]
 
         def ask(level: int, nodes: Counts, share: Fraction) -> Floats:
@@ -165,8 +168,8 @@ class AdaptiveTree:
             drawn.append(np.asarray(self.at(share)(counts, rng) if len(counts) else counts, float))
             return drawn[-1]
 
-        self._walk(ask)
-        return np.concatenate(drawn)
+        levels = self._walk(ask)
+        return drawn, levels
 
     def read(self, released: Floats) -> tuple[Level, ...]:
         """What was measured of which node, from the released numbers alone: decisions repeat themselves."""
@@ -190,20 +193,20 @@ class AdaptiveTree:
 
     def _level(self, level: int, nodes: Counts, share: Fraction, ask: Ask) -> Level:
         y, rest = ask(level, nodes, share), self._rest(level)
-        spread = self.at(share).variance()
+        _, spread = _at(self.noise, share)
         v = np.full(len(nodes), spread)
         if not rest:
             return Level(nodes, np.zeros(len(nodes), bool), y, np.zeros(0), y, v)
-        final = self.at(rest)
+        _, final = _at(self.noise, rest)
         stopped = (y < self._threshold(final)) | (nodes * self.tree.sizes[level] == self.tree.cells - 1)
         again, z = ask(level, nodes[stopped], rest), y.copy()
-        part = final.variance() / (final.variance() + spread)
+        part = final / (final + spread)
         z[stopped], v[stopped] = part * y[stopped] + (1 - part) * again, part * spread
         return Level(nodes, stopped, y, again, z, v)
 
-    def _threshold(self, final: Noise) -> float:
+    def _threshold(self, final: float) -> float:
         """Nodes with a smaller noisy count stop: so much is hidden by the noise of what would be measured below."""
-        return float(self.patience) * math.sqrt(final.variance() / 2)
+        return float(self.patience) * math.sqrt(final / 2)
 
     def _children(self, level: int, nodes: Counts) -> Counts:
         fan = self.tree.fan_out(level)
@@ -215,6 +218,13 @@ class AdaptiveTree:
     def infer(self, levels: Sequence[Level]) -> Floats:
         """Non-negative, consistent counts of all cells from what was measured."""
         return cells_of(self.tree, levels, consistent(self.tree, levels))
+
+
+@lru_cache(maxsize=1024)
+def _at(noise: Noise, share: Fraction) -> tuple[Noise, float]:
+    """The noise of a count that is measured with a share of a promise, and its variance."""
+    scaled = Gaussian(noise.sigma / share) if isinstance(noise, Gaussian) else Geometric(noise.scale / share)
+    return scaled, scaled.variance()
 
 
 def _fours(cells: int) -> tuple[int, ...]:

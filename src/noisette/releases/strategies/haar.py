@@ -109,7 +109,7 @@ class Haar:
         blocks = end.fit([level[-1] for level in y[: len(end.rows)]], v)
         u: Floats = np.array([blocks.sum()])
         for level, d in enumerate(np.asarray(one, float) for one in y[1:]):
-            u = np.column_stack([(u + d) / 2, (u - d) / 2]).ravel()
+            u = _halves(u, d)
             if level < len(end.first):
                 first, split = end.first[level], end.split[level]
                 u = u if split else u[:-1]
@@ -138,6 +138,15 @@ class Haar:
     @cached_property
     def _end(self) -> "End":
         return End.of(self.cells)
+
+
+def _halves(u: Floats, d: Floats) -> Floats:
+    """The left and the right half of each node, from its sum and their difference."""
+    found = np.empty((len(u), 2))
+    np.add(u, d, out=found[:, 0])
+    np.subtract(u, d, out=found[:, 1])
+    found *= 0.5
+    return found.ravel()
 
 
 @dataclass(frozen=True)
