@@ -31,14 +31,15 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
-from noisette.mechanisms import Exponential, Gaussian, Geometric, PermuteAndFlip, calibrate
+from noisette.mechanisms import Exponential, PermuteAndFlip, calibrate
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.releases.linear import Noise
+from noisette.releases.sketches.noise import least_noise
 
 __all__ = ["STEPS", "DistinctCount", "credited", "powers"]
 
 Whole: TypeAlias = NDArray[np.int64]
-Noise: TypeAlias = Geometric | Gaussian
 
 STEPS = 1024
 """Scores are whole in steps of 1/STEPS."""
@@ -193,7 +194,7 @@ class DistinctCount:
             raise InputError(f"most must be at most {_LARGEST:,}: nobody need be credited with more values.")
         limits = powers(most)
         rest = spend.share(1 - _CHOICE if most > 1 else 1, delta=0)
-        noise = tuple(_noise(rest, limit, neighbours) for limit in limits)
+        noise = tuple(least_noise(rest, _moved(limit, 1, neighbours)) for limit in limits)
         if most == 1:
             return cls(limits, None, noise, neighbours)
         return cls(limits, _chooser(spend.share(_CHOICE, delta=0), len(limits), neighbours), noise, neighbours)
@@ -239,16 +240,6 @@ def _chooser(promise: Promise, limits: int, neighbours: Neighbours) -> PermuteAn
     if isinstance(promise, ZCDP):
         return calibrate(Exponential, promise, sensitivity=moved, candidates=limits)
     return calibrate(PermuteAndFlip, promise, sensitivity=moved, candidates=limits)
-
-
-def _noise(promise: Promise, limit: int, neighbours: Neighbours) -> Noise:
-    """Laplace noise, or Gaussian where it errs less."""
-    moved = _moved(limit, 1, neighbours)
-    laplace = calibrate(Geometric, promise, sensitivity=moved)
-    if promise.is_pure:
-        return laplace
-    gaussian = calibrate(Gaussian, promise, sensitivity=moved)
-    return gaussian if gaussian.variance() < laplace.variance() else laplace
 
 
 def _moved(most: int, numbers: int, neighbours: Neighbours) -> Sensitivity:
