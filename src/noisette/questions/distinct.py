@@ -19,7 +19,7 @@ from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.query.canonical import canonical, canonical_text
-from noisette.query.caveats import Omission, clamped, retained, sentences
+from noisette.query.caveats import NOISE, Omission, clamped, retained, sentences
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
@@ -36,7 +36,6 @@ __all__ = ["Distinct"]
 
 _VALUE = "d.value"
 _MOST = 64
-_COVERS = "± covers the noise only, for values that can be credited to somebody within the released limit"
 _WHY = "Each {0} is credited with few of its values, so that it changes the number by few, however many it has."
 
 
@@ -71,8 +70,8 @@ class Distinct(JsonQuestion):
             unit,
             _WHY.format(unit),
             [recorded(mechanism, Measure("distinct"), moved) for mechanism, moved in release.parts],
-            [sentences([*retained(shape), *clamped(dict(read)), *_unseen(unit, most)], _COVERS if most > 1 else "")],
-            Credits(relation, release, level, unit),
+            [sentences([*retained(shape), *clamped(dict(read)), *_unseen(unit, most)], NOISE)],
+            Credits(relation, release, level),
         )
 
 
@@ -89,7 +88,7 @@ def _unseen(unit: str, most: int) -> list[Omission]:
     if unit == ROW:
         return []
     text = f"Values that cannot be credited to any {unit} within the released limit of at most {most:,} are left out"
-    return [Omission(f"{text}, so the number is a lower bound.")]
+    return [Omission(f"{text}, so the lower end holds for all values and the upper end for those that are credited.")]
 
 
 def _text(query: Query, most: int, rests_on: list[Any]) -> str:
@@ -105,7 +104,7 @@ class Credits:
     relation: Relation
     release: DistinctCount
     level: float
-    unit: str
+    columns = ((_VALUE, "value"),)
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error at the smallest limit, and at the largest."""
@@ -118,7 +117,7 @@ class Credits:
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Read who holds which value, choose the limit and add noise."""
-        rows = source.rows(self.relation, {_VALUE: "value"}, schema, secret)
+        rows = source.rows(self.relation, dict(self.columns), schema, secret)
         values = rows.column("value").combine_chunks()
         there = values.is_valid().to_numpy(zero_copy_only=False)
         held = values.dictionary_encode().indices.fill_null(0).to_numpy(zero_copy_only=False)[there]

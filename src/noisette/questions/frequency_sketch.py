@@ -14,6 +14,7 @@ from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
@@ -31,7 +32,7 @@ from noisette.releases.sketches.noise import least_noise
 
 __all__ = ["FrequencySketch"]
 
-_COVERS = "± covers the noise of a cell; the error bar of a value's estimate covers collisions as well"
+_COVERS = f"{NOISE}, not which values share a cell"
 _WHY = "All cells are released, whichever values there are: a row adds 1 or -1 to one cell in each of {0} rows."
 
 
@@ -39,8 +40,8 @@ _WHY = "All cells are released, whichever values there are: a row adds 1 or -1 t
 class FrequencySketch(JsonQuestion):
     """A sketch of how many rows each value of a column (or an expression) has, `depth` rows of `width` cells.
 
-    The answer's `value.estimate(["influenza", "asthma"])` gives the numbers of rows of any values, with error bars, at
-    no further cost. Sketches with the same depth, width and `key` of the hash merge.
+    The answer's `value.estimate(["influenza", "asthma"])` gives the numbers of rows of any values at no further cost,
+    with error bars that cover both noise and values that share a cell. Sketches with the same depth, width and `key` of the hash merge.
 
     >>> FrequencySketch("diagnosis")
     FrequencySketch(column='diagnosis', of=None, width=1024, depth=5, key=0)
