@@ -254,6 +254,11 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     "Best": _best,
     "Centre": lambda rng: f'nz.Centre("{rng.choice(["k", "x", "d"])}", of={_rows(rng)}{rng.choice(["", ", width=4"])})',
     "Choose": _choose,
+    "Distinct": lambda rng: f'nz.Distinct("{rng.choice(["g", "k", "x", "LOWER(g)"])}", most=4, of={_rows(rng)})',
+    "FrequencySketch": lambda rng: (
+        f'nz.FrequencySketch("{rng.choice(["g", "k", "x", "d"])}", width=8, of={_rows(rng)})'
+    ),
+    "HeavyHitters": lambda rng: f'nz.HeavyHitters("{rng.choice(["g", "k", "x", "d"])}", memory=3, of={_rows(rng)})',
     "LeftOut": lambda rng: (
         "nz.LeftOut("
         + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])

@@ -41,7 +41,8 @@ class FrequencySketch(JsonQuestion):
     """A sketch of how many rows each value of a column (or an expression) has, `depth` rows of `width` cells.
 
     The answer's `value.estimate(["influenza", "asthma"])` gives the numbers of rows of any values at no further cost,
-    with error bars that cover both noise and values that share a cell. Sketches with the same depth, width and `key` of the hash merge.
+    with error bars that cover both noise and values that share a cell. Sketches with the same depth, width and `key` of
+    the hash merge.
 
     >>> FrequencySketch("diagnosis")
     FrequencySketch(column='diagnosis', of=None, width=1024, depth=5, key=0)

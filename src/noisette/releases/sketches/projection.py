@@ -125,7 +125,7 @@ class Projection:
         from scipy.stats import chi2
 
         total, tail = float((entries**2).sum()), (1 - level_of(level)) / 2
-        low, high = total / chi2.isf(tail, self.dimension), total / chi2.isf(1 - tail, self.dimension)
+        low, high = (total / float(chi2.isf(p, self.dimension)) for p in (tail, 1 - tail))
         return max(0.0, total / self.dimension - noise), max(0.0, low - noise), max(0.0, high - noise)
 
     def recovered(self, candidates: Iterable[Any], few: int) -> "pyarrow.Table":
