@@ -63,3 +63,12 @@ def test_shapes_that_cannot_be_are_refused(data, wrong):
     with pytest.raises(InputError):
         data.ask(nz.FrequencySketch("tree", **wrong), spend=1)
     assert len(data.budget.entries) == 0
+
+
+def test_sketches_of_two_curators_merge(data):
+    asked = nz.FrequencySketch("tree", width=256)
+    others = pyarrow.table({"who": range(500), "tree": ["oak"] * 500})
+    other = nz.open({"trees": others}, budget=100, policy={"tables": {"trees": {"unit": "who", "rows": 1}}})
+    merged = data.ask(asked, spend=20).value.merge(other.ask(asked, spend=20).value)
+    assert len(merged.noises) == 2
+    assert merged.estimate(["oak"])["count"].to_pylist() == pytest.approx([2600], abs=10)

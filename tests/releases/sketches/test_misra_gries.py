@@ -198,6 +198,20 @@ def test_the_release_keeps_its_promise_on_all_short_streams(k):
     assert found > 0.0005  # the threshold is not far too high
 
 
+@pytest.mark.parametrize(("rows", "relation"), [(2, ADD_REMOVE), (1, REPLACE)], ids=str)
+def test_the_release_keeps_its_promise_for_several_rows_and_for_replaced_ones(rows, relation):
+    """The hockey-stick divergence of the counters, exactly, for 150 random pairs of streams, both ways."""
+    made = HeavyHitterRelease.calibrated(nz.Approx(6, "1/10"), memory=2, rows=rows, neighbours=relation)
+    epsilon = made.threshold.guarantee(moved_steps(2, rows, relation)).epsilon
+    rng = np.random.default_rng(8)
+    for _ in range(150):
+        base = rng.integers(0, 3, rng.integers(0, 6)).tolist()
+        mine = [inserted(base, rng.integers(0, 3, rows).tolist(), rng) for _ in range(2)]
+        streams = mine[0], base if relation is ADD_REMOVE else mine[1]
+        a, b = (MisraGries.of(stream, memory=2).steps for stream in streams)
+        assert max(delta(made.threshold, a, b, epsilon), delta(made.threshold, b, a, epsilon)) <= 0.1
+
+
 def test_a_threshold_or_noise_that_is_too_small_is_noticed():
     from noisette.mechanisms import Threshold
 
