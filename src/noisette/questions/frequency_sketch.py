@@ -1,6 +1,6 @@
 """A count sketch of a column: how many rows any value has, asked at any time later, for one pure epsilon.
 
-The values need not be known: they are hashed into a fixed number of cells, all of which get noise and are released
+The values need not be known: they are hashed into a fixed number of cells, and all cells get noise and are released
 (`releases.sketches.count_sketch`). So nothing shows which values there are, and no delta is needed.
 """
 

@@ -1,7 +1,7 @@
 """Distinct counts of several parties: bitmaps whose bits are flipped before they leave, and merge afterwards.
 
 Each value sets one of m bits, by a public hash. A unit that holds at most k values changes at most k bits (2 k under
-replace), so each bit is reported by randomized response with epsilon/k, and nobody need be trusted with exact bitmaps.
+replace), so each bit is reported by randomized response with epsilon/k, and nobody else sees exact bitmaps.
 [Warner 1965; sketch, flip, merge: Hehir-Ting-Cormode 2023]
 
 **Estimate.** z = 1 where a bit is not set. A report y has E (1 - y - q)/(1 - 2q) = z, q the chance of a flip. A bit is
@@ -67,7 +67,7 @@ class Bitmap:
 
     @classmethod
     def of(cls, values: Iterable[Any], *, bits: int = 4096, key: int = 0) -> "Bitmap":
-        """The exact bitmap of values, of which each unit must hold at most as many as `flipped` is given."""
+        """The exact bitmap of values; each unit must hold at most the number of values that `flipped` is given."""
         if whole(bits, "bits", least=2) > _MOST:
             raise InputError(f"bits must be at most {_MOST:,}.")
         found = np.zeros(bits, np.int64)

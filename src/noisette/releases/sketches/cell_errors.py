@@ -48,7 +48,7 @@ def most_likely_tail(depth: int, rows: int, tail: float) -> float:
 def upper_end(cells: Floats, rank: int, tail: float, *, changed: int = 1) -> float:
     """A number that the order statistic of that rank of e_1 ... e_t exceeds with at most that probability.
 
-    `cells` has a line for each row of the sketch, of which the value itself changed at most `changed` cells. The
+    `cells` has a line for each row of the sketch; the value itself changed at most `changed` cells of each. The
     statistic exceeds a number only if depth - rank rows do, and each row does with at most the share of its cells above
     it and that of the changed ones. It is infinite where the sketch is too narrow to say.
     """

@@ -5,7 +5,7 @@ sign times cell. Other values in the same cell have random signs, so errors are 
 [Charikar-Chen-Farach-Colton 2002; with noise Pagh-Thorup 2022, Zhao-Qiao-Redberg-Agrawal-El Abbadi-Wang 2022]
 
 What one unit moves, merged or not, and when to add noise: `cells`. What the error bar rests on: `cell_errors`; it
-covers collisions and noise together, for a value whose hash is as good as random, and it is symmetric by the signs.
+covers collisions and noise together, for a value whose hash behaves like a random one, and is symmetric by the signs.
 
 When: the values are too many to list or unknown in advance, no delta is to be spent, or parties merge their sketches.
 Where one table is grouped by a column, counts above a threshold (SQL with a delta) err less.

@@ -191,7 +191,7 @@ class DistinctCount:
     ) -> "DistinctCount":
         """Half of the promise chooses the limit, half is for the noise; all of it where the only limit is 1."""
         if whole(most, "most") > _LARGEST:
-            raise InputError(f"most must be at most {_LARGEST:,}: nobody need be credited with more values.")
+            raise InputError(f"most must be at most {_LARGEST:,}: name a smaller one.")
         limits = powers(most)
         rest = spend.share(1 - _CHOICE if most > 1 else 1, delta=0)
         noise = tuple(least_noise(rest, _moved(limit, 1, neighbours)) for limit in limits)
@@ -213,7 +213,7 @@ class DistinctCount:
         return [(self.chooser, _moved(STEPS, len(self.limits), self.neighbours)), *noise]
 
     def scores(self, f: Sequence[int]) -> list[int]:
-        """q_l in whole steps, each of which one unit moves by at most `STEPS`; larger limits start further behind.
+        """q_l in whole steps: one unit moves each by at most `STEPS`. Larger limits start further behind.
 
         What a limit starts with is public. A factor 1/e for each doubling makes up for the noise, which doubles: few
         values for everybody is the usual case, and a limit that is far too large must not be chosen by chance.
@@ -243,5 +243,5 @@ def _chooser(promise: Promise, limits: int, neighbours: Neighbours) -> PermuteAn
 
 
 def _moved(most: int, numbers: int, neighbours: Neighbours) -> Sensitivity:
-    """That many numbers, each of which moves by at most `most`."""
+    """Several numbers that move by at most `most` each."""
     return Sensitivity(numbers * most, numbers * most**2, most, numbers, neighbours=neighbours)

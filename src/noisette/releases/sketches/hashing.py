@@ -2,7 +2,7 @@
 
 A value has canonical bytes, a letter for its type and its contents; a keyed BLAKE2 hash turns them into 64 bits, and
 each row of a sketch mixes these with its own number (the finaliser of splitmix64). Privacy never rests on a hash: what
-one unit can change is bounded for every hash. Error bars do: they hold for a value whose hash is as good as random.
+one unit can change is bounded for every hash. Error bars do: they hold for values whose hash behaves like a random one.
 """
 
 import datetime
