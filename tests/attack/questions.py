@@ -258,10 +258,18 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
         f'nz.Histogram("{rng.choice(["k", "x", "d", "b", "g", "FLOOR(x)"])}", bins={rng.choice(["None", "3", "700"])}, '
         f"unbiased={rng.random() < 0.3}, of={_rows(rng)})"
     ),
+    "Workload": lambda rng: (
+        f"nz.Workload([{{'k': [0, 1]}}, {{'k': [None, 2], {rng.choice(["'b': True", "'x': [0, 1]"])}}}], of={_rows(rng)})"
+    ),
     "Ranges": lambda rng: (
         f'nz.Ranges("{rng.choice(["k", "x", "d", "LEAST(GREATEST(k, 0), 3)"])}", bins={rng.choice(["None", "5"])}, '
         f"prefixes={rng.random() < 0.3}, of={_rows(rng)})"
     ),
+    "Distinct": lambda rng: f'nz.Distinct("{rng.choice(["g", "k", "x", "LOWER(g)"])}", most=4, of={_rows(rng)})',
+    "FrequencySketch": lambda rng: (
+        f'nz.FrequencySketch("{rng.choice(["g", "k", "x", "d"])}", width=8, of={_rows(rng)})'
+    ),
+    "HeavyHitters": lambda rng: f'nz.HeavyHitters("{rng.choice(["g", "k", "x", "d"])}", memory=3, of={_rows(rng)})',
     "LeftOut": lambda rng: (
         "nz.LeftOut("
         + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])

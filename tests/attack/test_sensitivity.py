@@ -58,12 +58,16 @@ EVERY = [
 ]
 
 
+SKETCHES = [Question(python='nz.FrequencySketch("g", width=8)'), Question(python='nz.HeavyHitters("g", memory=3)')]
+
+
 def test_the_marked_world_is_innocent(shelf):
-    assert attacked(shelf, marked(), EVERY)["answered"] == 2 * len(EVERY)
+    every = EVERY + SKETCHES
+    assert attacked(shelf, marked(), every)["answered"] == 2 * len(every)
 
 
 @pytest.mark.parametrize("twin", [twins.Twice, twins.Unbounded])
-@pytest.mark.parametrize("question", EVERY[:3], ids=str)
+@pytest.mark.parametrize("question", EVERY[:3] + SKETCHES, ids=str)
 def test_twins_are_convicted(shelf, twin, question):
     shelf.shrinks = False
     with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
@@ -76,9 +80,13 @@ def test_a_twin_of_scores_is_convicted(shelf):
         attacked(shelf, marked(), EVERY[3:], twins.Scattering)
 
 
-def test_a_twin_that_leaves_out_rows_of_somebody_else_is_convicted(shelf):
+OF_ROWS = ['nz.Apply(lambda rows: 0.5, blocks=2, bounds=(0, 1), of=t("v"))', 'nz.Distinct("g", of=t("v"))']
+
+
+@pytest.mark.parametrize("question", OF_ROWS)
+def test_a_twin_that_leaves_out_rows_of_somebody_else_is_convicted(shelf, question):
     shelf.shrinks = False
-    of = Question(python='nz.Apply(lambda rows: 0.5, blocks=2, bounds=(0, 1), of=t("v"))')
+    of = Question(python=question)
     attacked(shelf, marked(), [of])
     with pytest.raises(Convicted, match="the rows of 1 units went"):
         attacked(shelf, marked(), [of], twins.Leaving)

@@ -59,7 +59,7 @@ def _total(found: Mapping[str, Any]) -> Guarantee:
 def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """The guarantee of one mechanism."""
     mechanism = from_record(part)
-    if mechanism.kind is Output.GROUPS:
+    if mechanism.kind is Output.GROUPS and "relation" not in part:  # each unit moves each of its groups by the weight
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
     for parts in part.get("candidates", {}).values():
         _check_candidate(parts, mechanism.each, neighbours)
