@@ -259,7 +259,8 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
         f"unbiased={rng.random() < 0.3}, of={_rows(rng)})"
     ),
     "Workload": lambda rng: (
-        f"nz.Workload([{{'k': [0, 1]}}, {{'k': [None, 2], {rng.choice(["'b': True", "'x': [0, 1]"])}}}], of={_rows(rng)})"
+        f"nz.Workload([{{'k': [0, 1]}}, {{'k': [None, 2], {rng.choice(['b', 'LOWER(g)'])!r}: True}}, "
+        f"{{{rng.choice(['x', 'd'])!r}: [None, None]}}], of={_rows(rng)})"
     ),
     "Ranges": lambda rng: (
         f'nz.Ranges("{rng.choice(["k", "x", "d", "LEAST(GREATEST(k, 0), 3)"])}", bins={rng.choice(["None", "5"])}, '

@@ -84,7 +84,7 @@ def _read(drawn: pyarrow.Table) -> tuple[Floats, Any]:
 
 def _record(strategy: Strategy) -> dict[str, Any]:
     name = next(name for name, kind in _STRATEGIES.items() if type(strategy) is kind)
-    return {"name": name, **{field.name: _plain(getattr(strategy, field.name)) for field in fields(_STRATEGIES[name])}}
+    return {"kind": name, **{field.name: _plain(getattr(strategy, field.name)) for field in fields(_STRATEGIES[name])}}
 
 
 def _plain(value: Any) -> Any:
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 def _strategy(record: dict[str, Any]) -> Strategy:
     named = dict(record)
-    made: Strategy = _STRATEGIES[named.pop("name")](**{name: _value(value) for name, value in named.items()})
+    made: Strategy = _STRATEGIES[named.pop("kind")](**{name: _value(value) for name, value in named.items()})
     return made
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from noisette.engines.contract import Source
 from noisette.query.canonical import canonical
+from noisette.query.plan import Key
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.parts.records import grouped, keyed
@@ -28,26 +29,33 @@ class GridCells:
     def of(cls, columns: Sequence[str], bins: int | None, of: Rows, schema: Schema) -> "GridCells":
         """The cells of columns or of expressions, as they are declared."""
         plain = grouped(of, columns, schema)
-        pairs = zip(columns, plain.keys, strict=True)
-        axes = tuple(Axis.of(column, kind, bins) for column, kind in pairs)
-        if not any(axis.binned for axis in axes):
-            return cls(axes, plain)
-        keys = zip(axes, plain.query.keys, strict=True)
-        cells = tuple(axis.cell(key) if axis.binned else key for axis, key in keys)
-        return cls(axes, keyed(canonical(replace(plain.query, keys=cells)), schema))
+        places = _places(plain, len(columns))
+        axes = tuple(Axis.of(column, plain.keys[at], bins) for column, at in zip(columns, places, strict=True))
+        keys = list(plain.query.keys)
+        for axis, at in zip(axes, places, strict=True):
+            keys[at] = axis.cell(plain.query.keys[at]) if axis.binned else keys[at]
+        binned = any(axis.binned for axis in axes)
+        return cls(axes, keyed(canonical(replace(plain.query, keys=tuple(keys))), schema) if binned else plain)
 
     def read(self, source: Source, schema: Schema, secret: bytes) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
         """The combinations that are there, as cells of each axis, with their exact counts: read after the charge."""
         exact = source.aggregate(self.prepared.request, schema, secret)
         assert exact.keys is not None
         there, places = np.ones(len(exact.measures[0]), bool), []
-        for i, axis in enumerate(self.axes):
-            inside, found = axis.places(exact.keys.column(i).combine_chunks())
+        for axis, at in zip(self.axes, _places(self.prepared, len(self.axes)), strict=True):
+            inside, found = axis.places(exact.keys.column(at).combine_chunks())
             place = np.zeros(len(inside), np.int64)
             place[inside] = found
             places.append(place)
             there &= inside
         return [place[there] for place in places], exact.measures[0][there]
+
+
+def _places(prepared: Prepared, many: int) -> list[int]:
+    """Which of the query's keys each column is: keys are sorted."""
+    outputs = dict(prepared.query.outputs)
+    keys = [outputs[f"c{i}"] for i in range(many)]
+    return [key.position for key in keys if isinstance(key, Key)]
 
 
 @dataclass(frozen=True)
