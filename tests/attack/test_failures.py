@@ -22,6 +22,7 @@ def test_neighbours_are_told_the_same(shelf, seed):
     assert oracles(seed, shelf)["answered"] > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [twins.Raising, twins.Warning])
 def test_a_twin_that_fails_on_a_value_is_convicted(shelf, twin):
     with pytest.raises(Convicted, match=r"neighbours differ|another answer"):
@@ -79,12 +80,14 @@ def test_also_on_the_command_line(shelf, tmp_path):
 PLANNED = [BY_TEXT, Question(aggregates=("SUM(v.k)",)), Question(aggregates=("AVG(v.x)", "STDDEV(v.x)"))]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
 @pytest.mark.parametrize("question", PLANNED, ids=["unknown keys", "sum", "spread"])
 def test_a_plan_is_made_soon(shelf, question, spend):
     plans(shelf, [question], [spend])
 
 
+@pytest.mark.slow
 def test_a_plan_that_takes_long_is_convicted(shelf, monkeypatch):
     monkeypatch.setattr("noisette.questions.parts.queries.design", lambda *_: _forever())
     with pytest.raises(Convicted, match="a plan takes more than"):
@@ -118,11 +121,13 @@ def test_odd_files_are_refused_by_open_or_every_question_is_answered(shelf, name
         assert found["refused_by_open"] or found["answered"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_files(shelf, seed):
     attacks.odd_files(seed, shelf)
 
 
+@pytest.mark.slow
 def test_a_twin_of_files_is_convicted(shelf):
     shelf.shrinks = False
     with pytest.raises(Convicted, match="sensitivity"):

@@ -24,6 +24,7 @@ def gaussian_epsilon(mu):
     return min(e / 100 for e in range(1000) if gaussian_delta(Fraction(mu), Fraction(e, 100)) <= 0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAIVE)
 @pytest.mark.parametrize(("x", "x_prime"), [(0.0, 1.0), (0.3, 1.3), (0.0, 1 / 8)])
 def test_naive_noise_leaks_in_its_last_bits(name, x, x_prime):
@@ -38,6 +39,7 @@ def test_outputs_that_the_neighbour_cannot_have(name):
     assert porous_share(NAIVE[name](1.0, 1000), 1.0) == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [Laplace(1), Gaussian(1), Staircase(1), Laplace("1/3"), Gaussian(100)], ids=repr)
 def test_noise_on_a_grid_does_not(m):
     released = m(np.zeros(10_000))

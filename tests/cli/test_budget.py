@@ -17,6 +17,7 @@ def test_before_and_after_questions(opened):
     assert shown.splitlines()[0].count("█") == 13
 
 
+@pytest.mark.slow
 def test_json(opened):
     well("ask", COUNT, "--spend", "0.5")
     assert json.loads(well("budget", "--json")) == {
@@ -55,6 +56,7 @@ def test_the_tight_figure_stands_beside_the_filters(opened):
     assert told["spent"]["epsilon"] == "1"
 
 
+@pytest.mark.slow
 def test_shares_of_analysts(opened):
     assert "Name each analyst once" in refused(2, "ledger", "share", "ana", "--why", "a pilot")
     assert "The share of ana must be" in refused(2, "ledger", "share", "ana=x", "--why", "a pilot")

@@ -50,7 +50,13 @@ def examples():
 EXAMPLES = dict(examples())
 VALUES = {name: value for name, value in EXAMPLES.items() if hasattr(value, "offer")}
 EVERY = [*ASKED, *VALUES]
+DEAR = {"apply 0", "apply 1", "best 0", "triangles 0"}
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
+
+
+def drawn(quick=()):
+    """The values by name; those that take long to draw are slow, except some."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR - set(quick) else name for name in VALUES]
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +175,7 @@ def test_answers_have_the_columns_that_were_asked_for(curator, name):
                     assert ((column.low >= column.span[0]) & (column.high <= column.span[1])).all()
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn())
 def test_a_value_says_what_to_expect_and_answers(curator, name):
     for _, offer in offers(curator, name):
         [expected] = offer.expected()
@@ -179,7 +185,7 @@ def test_a_value_says_what_to_expect_and_answers(curator, name):
         assert len({len(column.values) for column in columns}) == 1
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn())
 def test_what_is_kept_is_what_was_drawn(curator, name):
     for _, offer in offers(curator, name):
         kept = offer.pack(offer.draw(curator._source, curator.schema, bytes(16)))
@@ -188,7 +194,7 @@ def test_what_is_kept_is_what_was_drawn(curator, name):
             offer.unpack(b"something else")
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn(quick={"apply 0", "best 0", "triangles 0"}))
 def test_a_value_is_asked_explained_and_recorded(curator, name):
     spend = SPENDS[1] if needs_delta(name) else SPENDS[0]
     explained = curator.explain(VALUES[name], spend=spend)

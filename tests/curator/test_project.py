@@ -60,6 +60,7 @@ def asked(project, question, spend):
     return [release.to_arrow() for release in releases], source.computed
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_answers_outlive_the_process(project, name):
     first, touched = asked(project, *QUESTIONS[name])
@@ -128,6 +129,7 @@ def test_explaining_leaves_open_what_the_ledger_is_about(project):
     assert [entry["kind"] for entry in project.ledger().history] == ["open", "act"]
 
 
+@pytest.mark.slow
 def test_several_tables_and_data_elsewhere(folder):
     pyarrow.parquet.write_table(tables()["wards"], folder / "w.parquet")
     rules = folder / "rules.toml"
@@ -141,6 +143,7 @@ def test_several_tables_and_data_elsewhere(folder):
     assert len(asked(made, regions, UNKNOWN)) == 2
 
 
+@pytest.mark.slow
 def test_a_duckdb_file(tmp_path):
     import duckdb
 

@@ -125,12 +125,14 @@ def test_larger_tables_agree_too(bounds, spread):
     assert surviving(table, KEY, bounds) == reference(table, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, all_bounds, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(table, bounds, random):
     shuffled = random.sample(table, len(table))
     assert surviving(shuffled, KEY, bounds) == surviving(table, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, tables, all_bounds)
 def test_other_units_do_not_matter(table, more, bounds):
     mine = {unit for unit, _, _ in table}

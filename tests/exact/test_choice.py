@@ -50,6 +50,7 @@ def test_the_coin_turns_where_the_probability_says(i):
             assert accepts(at, turn - 1) == i
 
 
+@pytest.mark.slow
 def test_draws_follow_the_weights_whatever_the_floats_say():
     law = np.exp(-near())
     for errors in (0.0, np.array([0, -1e-7, 0, 1e-8, -1e-7, -3.0])):
@@ -57,6 +58,7 @@ def test_draws_follow_the_weights_whatever_the_floats_say():
         assert p_value(np.bincount(draws, minlength=len(Y)), law / law.sum()) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_weights_are_rejected():
     law = np.exp(-near() * 1.5)
     draws = [choice.choose(near(), weight) for _ in range(4000)]

@@ -31,6 +31,7 @@ def curator():
     return nz.open({"visits": VISITS}, budget=nz.Approx(10**6, "1e-4"), policy=policy)
 
 
+@pytest.mark.slow
 def test_with_much_epsilon_the_best_is_told(curator):
     assert curator.ask(nz.Mode("ward"), spend=1000).rows() == [{"ward": "east"}]
     assert curator.ask(nz.Top("ward", 3), spend=1000).rows() == [{"ward": ward} for ward in WARDS]

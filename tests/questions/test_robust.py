@@ -181,6 +181,7 @@ def bounded():
     return World([*tables_of(RESTS, OPTIONS), ZEROS, [*ZEROS, (400, 400)]], {"type": "integer", "bounds": [0, 400]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("by", ["inverse", "smooth"])
@@ -216,6 +217,7 @@ def test_distances_may_stop_early(bounded, monkeypatch):
 # Trimmed means
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("trim", [0, 1])
@@ -234,6 +236,7 @@ def in_few_parts(offer, more=0):
     )
 
 
+@pytest.mark.slow
 def test_a_size_with_too_little_noise_shows(bounded):
     """The size of the noise tells of the table, too."""
     offer = bounded.offer(nz.OrderStatistic("x", by="smooth"), 1, ADD_REMOVE, nz.Pure(2))
@@ -332,6 +335,7 @@ def test_replacements_do_not_count_for_people_who_may_have_no_value(free):
     assert free.worst(twin, pairs, offer) > 0.5
 
 
+@pytest.mark.slow
 def test_no_table_takes_more_changes_than_it_has_records():
     """So a table without records, which tells nothing, is as near to it as the curve of the tests asks."""
     for n in range(1, 7):
@@ -359,6 +363,7 @@ def both_stages(offer, seen):
     return found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 def test_a_centre_of_unknown_width_hides_every_person(free, relation):
     offer = free.offer(nz.Centre("x"), 1, relation, nz.Approx(5, "1/10"))
@@ -470,6 +475,7 @@ def test_what_is_not_stable_is_null_and_is_paid_for(clinic):
     assert row["spread"] is None
 
 
+@pytest.mark.slow
 def test_the_same_question_is_free_in_other_words_and_at_another_level(clinic):
     curator, _ = clinic
     of = curator.table("visits")
@@ -507,6 +513,7 @@ def test_explanations_say_what_is_needed(clinic):
     assert curator.budget.entries == ()
 
 
+@pytest.mark.slow
 def test_an_error_can_be_asked_for(clinic):
     curator, _ = clinic
     for question in (nz.TrimmedMean("age", 100), nz.OrderStatistic("age", by="smooth"), nz.OrderStatistic("day")):
@@ -526,6 +533,7 @@ WILD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("values", WILD, ids=range(len(WILD)))
 @pytest.mark.parametrize("relation", ["add/remove", "replace"])
 @pytest.mark.parametrize("victim", [False, True])

@@ -67,11 +67,13 @@ def worst(made):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", TREES, ids=lambda made: str(made.tree))
 def test_a_row_pays_epsilon_on_every_branch(made):
     assert set(worst(made)) == {Fraction(1)}  # all of it, and never more
 
 
+@pytest.mark.slow
 def test_broken_twins_are_convicted(monkeypatch):
     made = TREES[0]
     right = AdaptiveTree._noisy

@@ -108,6 +108,7 @@ def loss(one, other):
 # Aggregates
 
 
+@pytest.mark.slow_after(2)
 @RELATIONS
 @pytest.mark.parametrize("blocks", [3, 4])
 @pytest.mark.parametrize("labels", [LABELS, None], ids=["listed", "open"])

@@ -42,6 +42,7 @@ def faults(table: list[int], eps: Fraction, delta: Fraction) -> int:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.fractions("1/20", 6, max_denominator=100), st.integers(1, 90))
 def test_the_rounded_table_is_private_and_no_entry_could_be_larger(eps, bits):

@@ -72,6 +72,7 @@ def step(q, relation):
 # The theorem
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours)
 @pytest.mark.parametrize("q", [0, 1, HALF, Fraction(1, 4), Fraction(2, 3)])
 def test_one_record_moves_rank_errors_by_a_step_within_a_range(q, relation):
@@ -97,6 +98,7 @@ def mp_law(values, m):
     return np.array([w / mpmath.fsum(weights) for w in weights])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", nz.Neighbours)
 @pytest.mark.parametrize(
     ("epsilon", "q", "cells", "reached"),
@@ -281,6 +283,7 @@ class Quiet(ByNumber):
 CROWDED = Quantile(1, q="1/2", cells=40), Quantile("1/2", q="9/10", cells=30, neighbours=REPLACE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", CROWDED, ids=repr)
 @pytest.mark.parametrize("check", ["arrays", "one by one", "independent", "lattice", "black box"])
 def test_matrices_follow_the_law_of_single_histograms(m, check):
@@ -309,6 +312,7 @@ TABLES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_draws_follow_the_pmf(name):
     counts, q = TABLES[name]
@@ -337,6 +341,7 @@ def float_softmax(m, counts):
     return int(np.searchsorted(np.cumsum(law), np.random.default_rng().random()))
 
 
+@pytest.mark.slow
 def test_a_float_softmax_is_convicted():
     m, small, large = Quantile(2, q="1/2", cells=3), [1, 2, 1], [800, 1, 800]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -419,6 +424,7 @@ promises = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     promise=promises,
     size=st.integers(1, 50),
@@ -452,6 +458,7 @@ def test_sensitivities_of_histograms_count_records():
         Quantile.calibrated(nz.Pure(1, neighbours=ADD_REMOVE), one, q="1/4", cells=9)
 
 
+@pytest.mark.slow
 def test_many_quantiles_compose_by_their_range():
     m = calibrate(Quantile, nz.ZCDP("1/10"), q="1/2", cells=1000, times=9)
     assert m.guarantee(1) * 9 <= nz.ZCDP("1/10")

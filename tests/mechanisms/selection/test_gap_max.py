@@ -82,6 +82,7 @@ def stated(m, x):
     return m.outcomes(x)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("eps", "delta"), [(1, "1/20"), (3, "1e-3"), ("1/4", "1/10")])
 def test_all_small_scores_keep_the_guarantee_and_use_it_up(eps, delta, monotone):
@@ -154,6 +155,7 @@ def test_published_leads():
 # The sampler, calibration, refusals
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("m", "x"), [(GapMax(1, "1e-6", candidates=3), [5, 31, 4]), (GapMax("1/2", "1e-3", candidates=2), [21, 0])]
 )

@@ -159,6 +159,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "wide", "steps", "far", "even"])
 def test_draws_follow_the_law(m, scores):
     drawn, law = Counter(m(scores) for _ in range(2000)), by_definition(m, scores)
@@ -232,6 +233,7 @@ def test_where_all_scores_are_near_rounds_are_better():
 # Calibration and refusals
 
 
+@pytest.mark.slow
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.integers(1, 7))
 def test_what_is_asked_for_is_kept_exactly(epsilon, size, k):
     m = JointTop.calibrated(nz.Pure(epsilon), size, candidates=7, k=k)

@@ -104,6 +104,7 @@ def test_pairs_keep_the_promise_and_attain_as_much_as_stated(m):
         assert math.fsum(m.outcomes(y).values()) == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 def test_draws_follow_the_law(m):
     for table in {repr(x): x for pair in m.pairs() for x in pair[:2]}.values():

@@ -137,6 +137,7 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation, base):
     assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_the_other_relation_costs_what_is_stated(relation):
     m = StableScale(1, "1/100", neighbours=relation)
@@ -156,6 +157,7 @@ def test_replacements_say_less_about_additions():
     assert worst_delta(m.outcomes, edges(near), 4.0) <= float(m.guarantee(sensitivity.histogram()).delta) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_a_change_too_many_is_convicted(relation, monkeypatch):
     m = StableScale(1, "1/20", neighbours=relation)
