@@ -37,6 +37,7 @@ def test_a_question_that_failed_has_failed_for_ever(tmp_path):
     assert failed(tmp_path, anew=False)["questions"] == 3
 
 
+@pytest.mark.slow
 def test_also_for_a_process_that_asks_it_anew(tmp_path):
     assert failed(tmp_path)["questions"] == 3
 
@@ -45,6 +46,7 @@ def test_also_where_the_ledger_is_in_memory(shelf):
     assert failed_in_memory(shelf.opened(marked()))["questions"] == 2
 
 
+@pytest.mark.slow
 def test_a_twin_that_forgets_failures_is_convicted(tmp_path):
     with pytest.raises(Convicted, match="asked again"):
         failed(tmp_path, lambda where: twins.Amnesiac(open_ledger(where)._store))

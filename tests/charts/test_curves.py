@@ -110,6 +110,7 @@ def test_drawn_in_seconds(grid, seconds):
 # Composition
 
 
+@pytest.mark.slow
 def test_lines_end_at_the_theorems():
     chart = charts.composition("1/10", "1e-6", up_to=30)
     assert chart.title == "ε of k releases together\neach 0.1-DP, at δ = 1e-6"

@@ -36,6 +36,7 @@ def test_the_data_are_not_needed(opened):
     well("budget")
 
 
+@pytest.mark.slow
 def test_a_zero_concentrated_budget(here):
     well("open", "visits.parquet", "--unit", "patient_id", "--rows", "4", "--budget", "rho=0.5")
     well("ask", "SELECT count(*) AS n FROM visits", "--spend", "rho=0.1")

@@ -236,6 +236,7 @@ def test_another_limit_is_another_question(clinic):
     assert "not for sale" in refused(2, *BUY)
 
 
+@pytest.mark.slow
 def test_limits_that_cannot_be_bought_cost_nothing(clinic):
     assert "one of visits" in refused(2, "buy", "rows", "people", "--spend", "1")
     assert "--for must be" in refused(2, "buy", "rows", "--spend", "1", "--for", "much")

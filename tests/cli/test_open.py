@@ -104,6 +104,7 @@ def test_opening_again_with_something_else_is_refused(settled, more, words):
     assert words in refused(2, "open", "visits.parquet", *more)
 
 
+@pytest.mark.slow
 def test_the_same_data_have_one_project(opened, monkeypatch):
     assert "one budget" in refused(2, "open", "visits.parquet", "--policy", "rules.toml", "--project", "elsewhere")
     assert "other data" in refused(2, "open", "visits.csv", "--policy", "rules.toml")

@@ -39,6 +39,7 @@ def test_sql_within_json_is_the_same_question(opened):
     assert json.loads(well("budget", "--json"))["charges"] == 1
 
 
+@pytest.mark.slow
 def test_what_is_no_question_costs_nothing_and_is_not_quoted(opened):
     for text in ('{"mode"', f'{{"{CANARY}": 1}}', f'{{"mode": {{"column": "ward", "lead": "{CANARY}"}}}}'):
         assert CANARY not in refused(2, "ask", text, "--spend", "0.5")

@@ -176,6 +176,7 @@ def test_where_it_cannot_be_written_the_owner_is_told_once(here, monkeypatch, tm
     well(*OPEN)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the rule of other systems")
 def test_where_it_is_by_default(here, monkeypatch, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")

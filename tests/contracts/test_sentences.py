@@ -417,6 +417,7 @@ def test_the_same_sentences_stand_everywhere(clinic, name):
         assert any(sentence.startswith("±") for sentence in sentences) == bars
 
 
+@pytest.mark.slow
 def test_what_is_read_back_from_a_ledger_says_the_same(tmp_path):
     pyarrow.parquet.write_table(known.VISITS, tmp_path / "visits.parquet")
     rules = {"tables": {"visits": known.RULES}}

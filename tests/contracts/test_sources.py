@@ -373,6 +373,7 @@ def test_release_draws_once_where_the_cells_are(source):
     assert drawn == [SYSTEM]
 
 
+@pytest.mark.slow_after(1)
 def test_another_secret_retains_other_rows(source):
     made, _, schema = source
     request = CASES["bounded, numbers, rows 1, no keys"].request

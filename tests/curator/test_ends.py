@@ -243,6 +243,7 @@ def test_the_engine_is_not_failed_by_a_key(clinic, fault):
     assert len(curator.ledger.entries) == 1 + (fault == "RuntimeError")
 
 
+@pytest.mark.slow
 def test_two_who_share_a_ledger_in_memory_share_answers():
     """Two curators of one state of the data would draw twice under one charge, if the ledger kept nothing."""
     ledger = Memory(nz.Pure(10))

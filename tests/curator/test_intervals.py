@@ -99,6 +99,7 @@ def test_other_levels(data, level):
     assert abs(coverage(release["y"], truths(data)["s"]) - level) < 0.08
 
 
+@pytest.mark.slow
 def test_error_bars_of_unknown_keys(data):
     """All groups are far above the threshold, so that which are told does not depend on the noise."""
     asked = curator(data, known=False)
@@ -122,6 +123,7 @@ def test_the_error_that_is_forecast_is_the_error_there_is(data, spend):
         assert np.allclose(release[name].half, half)
 
 
+@pytest.mark.slow
 def test_the_error_that_was_asked_for_is_kept(data):
     text = "SELECT g, SUM(x) AS s FROM t GROUP BY g"
     explained = curator(data).explain(text, error=500)

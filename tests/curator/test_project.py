@@ -71,6 +71,7 @@ def test_answers_outlive_the_process(project, name):
     assert len(project.ledger().entries) == 1
 
 
+@pytest.mark.slow
 def test_kept_measures_are_found_by_what_they_are(project):
     first, _ = asked(project, "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY ward", "0.3")
     again, touched = asked(project, "SELECT AVG(age) AS a, COUNT(*) AS n, ward FROM visits GROUP BY ward", "0.3")
@@ -78,6 +79,7 @@ def test_kept_measures_are_found_by_what_they_are(project):
     assert all(first[0][name].equals(again[0][name]) for name in ("ward", "n", "a"))
 
 
+@pytest.mark.slow
 def test_declarations_that_change_make_another_question(project):
     asked(project, WARDS, "0.3")
     project.policy_file.write_text(RULES.replace("rows = 8", "rows = 9"))
@@ -85,6 +87,7 @@ def test_declarations_that_change_make_another_question(project):
     assert len(project.ledger().entries) == 2
 
 
+@pytest.mark.slow
 def test_a_crash_between_charge_and_answer_costs_nothing_more(project, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("noisette.ledger.book.Book.keep", lambda *_: 1 / 0)

@@ -121,6 +121,7 @@ def test_a_batch_in_another_order_is_the_same_batch():
     assert len(curator.ledger.entries) == 1
 
 
+@pytest.mark.slow
 def test_a_batch_pays_once():
     curator = opened(nz.Pure(10))
     curator.ask([BASE, OTHER["condition"], OTHER["no groups"]], spend=1)

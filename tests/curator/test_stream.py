@@ -283,6 +283,7 @@ def test_streams_are_not_copied_or_pickled(clinic):
             use(stream)
 
 
+@pytest.mark.slow
 def test_the_ledger_holds_no_noise_that_can_be_read(project):
     curator = project.curator()
     stream = curator.stream(STREAM, spend=SPEND)
@@ -393,6 +394,7 @@ def test_who_was_overtaken_goes_on_from_the_newer_state(project):
     assert two_lines(project) == 3
 
 
+@pytest.mark.slow
 def test_a_twin_that_takes_any_state_tells_twice_as_much(project, monkeypatch):
     from noisette.ledger import Book
 

@@ -109,6 +109,7 @@ def crowd(seed, n=400):
 # Against the definition
 
 
+@pytest.mark.slow
 @given(tables, keys, all_bounds)
 def test_the_surviving_rows_are_those_of_the_definition(table, key, bounds):
     left = surviving(table, key, bounds)
@@ -141,6 +142,7 @@ def test_other_units_do_not_matter(table, more, bounds):
     assert both == surviving(table, KEY, bounds) + surviving(others, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, all_bounds)
 def test_without_groups_both_bounds_on_rows_apply(table, bounds):
     unit, _, row = columns(table)

@@ -313,6 +313,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_views_are_not_opened(file):
     assert DuckDB(file).tables == ("t",)
     for source in ({"v": file}, {"t": (file, "v")}):

@@ -70,6 +70,7 @@ def test_a_proposal_that_is_too_low_is_noticed():
         choice.choose(np.array([1.0]), lambda i: exp_real(Fraction(0)))
 
 
+@pytest.mark.slow
 def test_the_largest_number_of_choices_does_not_overflow():
     assert int(np.cumsum(choice.proposed(np.zeros(choice.LARGEST)))[-1]) < 2**63
 

@@ -186,6 +186,7 @@ def test_another_budget_is_refused(tmp_path):
         opened(nz.Approx(2, "1e-6"), ledger=tmp_path / "x.ledger")
 
 
+@pytest.mark.slow
 def test_a_ledger_whose_fingerprints_have_declared_types_goes_on(tmp_path):
     """Earlier versions hashed the declared types of a CSV file; the owner may edit these from now on."""
     file, ledger = tmp_path / "a.csv", tmp_path / "x.ledger"

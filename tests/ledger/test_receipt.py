@@ -239,6 +239,7 @@ def test_both_databases(where):
     book.close()
 
 
+@pytest.mark.slow
 def test_the_record_of_another_ledger(data, tmp_path):
     other = opened(nz.Approx(60, "1e-6"), ledger=tmp_path / "y.ledger")
     text = other.sql(WARDS, spend=1).to_json()

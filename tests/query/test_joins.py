@@ -235,6 +235,7 @@ def curator(rows):
     return nz.open({name: pyarrow.table(part) for name, part in DATA.items()}, policy=policy, budget=100)
 
 
+@pytest.mark.slow
 def test_an_explanation_names_what_each_side_retains():
     told = " ".join(repr(curator(30).explain(JOINED, spend=1)).split())
     assert "At most 1 row of each id in people is joined; further rows are left out." in told

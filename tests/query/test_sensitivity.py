@@ -226,6 +226,7 @@ def test_a_limit_off_by_one_is_noticed():
     assert checked(WARDS, persons(Limits(groups=1, rows_per_group=1)), more=1)
 
 
+@pytest.mark.slow
 def test_a_limit_of_a_joined_table_off_by_one_is_noticed():
     assert checked(JOINED["inner"], two_tables(Limits(rows=1)), world="v.w", more=1)
 
@@ -256,6 +257,7 @@ def test_a_join_that_forgets_units_is_noticed(monkeypatch):
     assert checked(question, worlds, world="v.w")
 
 
+@pytest.mark.slow
 def test_a_repeating_key_taken_for_unique_is_noticed():
     question = f"SELECT {{w}} {ALL} FROM v JOIN twice USING (ward)"
     assert checked(question, lonely(repeats={"ward": 1}))

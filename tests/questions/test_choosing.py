@@ -52,6 +52,7 @@ def test_the_most_frequent_of_unknown_keys_is_told_if_it_is_far_ahead(curator):
     assert curator.ask(nz.Mode("illness", of=rare), spend=nz.Approx(1, "1e-6")).rows() == []
 
 
+@pytest.mark.slow
 def test_the_top_of_unknown_keys_has_counts(curator):
     answer = curator.ask(nz.Top("illness", 2), spend=nz.Approx(5, "1e-6"))
     assert answer.rows()[0]["illness"] == "flu"

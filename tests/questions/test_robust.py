@@ -245,6 +245,7 @@ def test_a_size_with_too_little_noise_shows(bounded):
     assert bounded.worst(bare, BOUNDED[ADD_REMOVE], offer) > 1e-3
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_person_moves_the_size_by_as_much_as_its_noise_is_for(bounded, relation, limit):
@@ -310,6 +311,7 @@ def free():
     return World(tables, {"type": "integer"})
 
 
+@pytest.mark.slow_after(1)
 @BINS
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])

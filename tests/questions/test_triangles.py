@@ -86,6 +86,7 @@ def graphs():
     return Graphs(TABLES)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("by", ["smooth", "inverse"])
@@ -134,6 +135,7 @@ def edges_of(people, limit=9):
     return {frozenset((TOWNS[i], TOWNS[j])) for i, j in found.tolist()}, offer, found
 
 
+@pytest.mark.slow
 def test_loops_nulls_and_strangers_are_no_edges_and_repeats_are_one():
     people = [("AB", "BA", "AB"), ("CC", ".A", "B.", "..", "AX", "YZ"), ("BC",)]
     found, offer, numbers = edges_of(people)

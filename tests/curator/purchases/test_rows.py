@@ -66,6 +66,7 @@ def test_rows_of_nobody_are_not_counted(units):
     assert counted(opened(pyarrow.table({"who": units})), most=4) == ((1, 2, 4), [1, 0, 1, 0])
 
 
+@pytest.mark.slow
 def test_units_are_counted_between_candidates():
     f = np.random.default_rng(5).geometric(0.1, 300)
     limits, found = counted(opened(table(f)), most=20)

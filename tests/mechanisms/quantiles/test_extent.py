@@ -130,6 +130,7 @@ def test_ends_are_found_and_too_few_values_are_none():
     assert m.outcomes([1] + [0] * 199)[None] > 0.99
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("m", examples, ids=repr)
 def test_errors_stay_within_the_interval(m):
     rng = np.random.default_rng()

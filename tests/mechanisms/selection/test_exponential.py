@@ -220,6 +220,7 @@ promises = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(promises, st.fractions("1/7", 50, max_denominator=7), st.booleans())
 def test_what_is_asked_for_is_kept_and_not_wasted(promise, size, monotone):
     m = calibrate(Exponential, promise, sensitivity=size, candidates=7, monotone=monotone)

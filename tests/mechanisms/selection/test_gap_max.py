@@ -128,6 +128,7 @@ def second_best(m, x):
     return {best: 1.0}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [one_step_more, half_the_reach, certain, second_best])
 def test_broken_twins_are_convicted(twin):
     m = GapMax(1, "1/20", candidates=3)

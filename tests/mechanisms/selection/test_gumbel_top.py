@@ -277,6 +277,7 @@ def test_ten_of_a_million_take_a_few_times_as_long_as_an_argmax_of_gumbel_noise(
 # What to expect, calibration, refusals
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", [0.5, 0.95])
 @pytest.mark.parametrize("m", [GumbelTop(1, candidates=4, k=2), GumbelTop("5/2", candidates=3, k=3)])
 def test_scores_are_as_near_to_the_best_as_stated(m, level):
@@ -297,6 +298,7 @@ def test_the_error_is_the_largest_loss_of_a_place():
     assert m.error((1, 0, 3), [9, 7, 4, 1]) == 3
 
 
+@pytest.mark.slow
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.booleans())
 def test_what_is_asked_for_is_kept_exactly(epsilon, size, monotone):
     m = GumbelTop.calibrated(nz.Pure(epsilon), size, candidates=7, k=3, monotone=monotone)

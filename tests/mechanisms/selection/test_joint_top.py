@@ -222,6 +222,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
     assert mean_loss(joint, scores, 60) < 0.75 * mean_loss(rounds, scores, 60)
 
 
+@pytest.mark.slow
 def test_where_all_scores_are_near_rounds_are_better():
     scores = [3 * i for i in range(60)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)

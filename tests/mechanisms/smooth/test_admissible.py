@@ -46,6 +46,7 @@ def test_student_noise_costs_what_a_search_finds(freedom, beta, s):
     assert stated <= freedom * beta + s * (freedom + 1) / (2 * math.sqrt(freedom))  # what is usually stated
 
 
+@pytest.mark.slow
 def test_forgotten_sizes_and_forgotten_shifts_are_convicted():
     for freedom, (beta, s) in itertools.product((1, 3), [(0.3, 0.4), (0.5, 0.2)]):
         true = searched(freedom, beta, s)

@@ -181,6 +181,7 @@ def test_known_values(x, beta, known):
     assert size(statistic.smooth(statistic.read(x), Fraction(beta)), Fraction(beta)) == pytest.approx(known, rel=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("spread", [10**9, 3])
 def test_a_hundred_thousand_records_take_less_than_seconds(spread):
     statistic, x = Order("1/2", 0, 2**40), 2**39 + np.random.default_rng().integers(0, spread, 100_000)

@@ -67,6 +67,7 @@ RECTANGLES = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("r", RECTANGLES, ids=repr)
 def test_rings_are_counted_and_walked_point_by_point(r):
     squares = Counter(square(y, r.place) for y in points_of(r.columns, r.rows))
