@@ -1,4 +1,3 @@
-import gc
 import itertools
 import os
 import shutil
@@ -46,10 +45,6 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.slow)
 
 
-def pytest_collection_finish():
-    gc.freeze()  # thousands of tests stay until the end: no collection of garbage need look at them again
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     _redirect()
@@ -60,5 +55,4 @@ def pytest_runtest_setup(item):
 
 
 def pytest_unconfigure(config):
-    gc.unfreeze()
     shutil.rmtree(_STATES, ignore_errors=True)

@@ -554,6 +554,7 @@ def test_counts_only_rise_when_somebody_comes(question):
     assert min(moves(question, "counts")) >= 0
 
 
+@pytest.mark.slow
 def test_sums_of_both_signs_are_not_counts():
     with pytest.raises(InputError, match="numbers"):
         moves(OTHER, "counts")

@@ -208,6 +208,7 @@ def test_one_unit_moves_the_numbers_by_what_is_stated_and_no_less(name):
     assert all(change == stated for _, _, change, stated in tight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "values"])
 def test_a_sensitivity_that_is_too_small_is_noticed(name):
     found, reaches = moved(name)

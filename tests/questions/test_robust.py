@@ -192,12 +192,14 @@ def test_order_statistics_hide_every_person(bounded, relation, limit, by, q):
     assert bounded.worst(offer, BOUNDED[relation]) <= 1e-12
 
 
+@pytest.mark.slow
 def test_one_row_more_of_each_person_shows(bounded):
     """The bound is off by one: the same enumeration finds it."""
     offer = bounded.offer(nz.OrderStatistic("x"), 1, ADD_REMOVE, nz.Pure(2))
     assert bounded.worst(unbounded(offer), BOUNDED[ADD_REMOVE]) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_replaced_person_counts_twice(bounded):
     """Who is replaced takes rows along, and other rows come: noise for one record is too little."""
     offer = bounded.offer(nz.OrderStatistic("x"), 1, REPLACE, nz.Pure(2))
@@ -311,7 +313,7 @@ def free():
     return World(tables, {"type": "integer"})
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @BINS
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
@@ -321,6 +323,7 @@ def test_bins_hide_every_person(free, question, limit, relation):
     assert free.worst(offer, FREE[relation]) <= 1e-12
 
 
+@pytest.mark.slow
 @BINS
 def test_bins_of_one_row_more_show(free, question):
     assert free.worst(unbounded(free.offer(question, 1, ADD_REMOVE, STABLE)), FREE[ADD_REMOVE]) > 1e-3

@@ -86,7 +86,7 @@ def graphs():
     return Graphs(TABLES)
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("by", ["smooth", "inverse"])

@@ -62,7 +62,7 @@ def test_edges_of_half_powers_are_exact():
 # Changes
 
 
-@pytest.mark.slow_after(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [2, 3])
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_changes_are_those_of_a_search(relation, base):
