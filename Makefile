@@ -5,9 +5,14 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= auto
 PYTEST = .venv/bin/python -m pytest
+SHARED = --dist worksteal --maxprocesses 8
+QUICK = -m "not slow" --hypothesis-profile quick -q
 QUIETLY = -qq --disable-pip-version-check
 
 MINUTES ?= 60
+
+# Without its cache, each worker compiles every test file anew, at every run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test test-oldest soak attack check bench bench-error lock clean
 .DELETE_ON_ERROR:
@@ -19,10 +24,10 @@ demo: .venv-demo/.stamp     ## a guided tour on data it makes itself
 	@.venv-demo/bin/noisette demo
 
 test: .venv/.stamp     ## every test, the slow ones too
-	@$(PYTEST) -n $(WORKERS) --maxprocesses 8
+	@$(PYTEST) $(SHARED) -n $(WORKERS)
 
 test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
-	@.venv-oldest/bin/python -m pytest -m "not slow" -n $(WORKERS) --maxprocesses 8 -q
+	@.venv-oldest/bin/python -m pytest $(QUICK) $(SHARED) -n $(WORKERS)
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
@@ -30,11 +35,11 @@ soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
 	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md
 
-check: .venv/.stamp     ## format, lint, types and the quick tests
+check: .venv/.stamp     ## format, lint, types and the quick tests: within two minutes on two cores
 	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/mypy
-	@$(PYTEST) -m "not slow" -n 2 -q
+	@$(PYTEST) $(QUICK) $(SHARED) -n 2
 
 bench: .venv-bench/.stamp     ## side by side with named peers
 	@.venv-bench/bin/python -m benchmarks

@@ -2,6 +2,7 @@ import itertools
 import os
 import shutil
 import tempfile
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,7 @@ from tests import coins
 # Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
 # fast a machine draws examples is no fault of the tree.
 settings.register_profile("noisette", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("noisette"), max_examples=25)
 settings.load_profile("noisette")
 
 # What a user's machine remembers of ledgers is another for each test, and never the user's own.
@@ -22,6 +24,25 @@ def _redirect():
 
 
 _redirect()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path, parent):
+    """Doctests are in `src`; to look for them in test files costs time and finds none."""
+    found = yield
+    return [each for each in found if type(each) is pytest.Module]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark the cases of a test that follow the first n of `slow_after(n)` as slow, before `-m` selects."""
+    seen = Counter()
+    for item in items:
+        if mark := item.get_closest_marker("slow_after"):
+            name = item.nodeid.partition("[")[0]
+            seen[name] += 1
+            if seen[name] > mark.args[0]:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,13 +11,22 @@ import noisette as nz
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DEAR = {
+    *("accuracy.md", "analysts-guide.md", "apply.md", "asking.md", "attacks.md", "choosing.md", "filters.md"),
+    *("ledger.md", "nearest.md", "owners-guide.md", "privacy.md", "smooth-sensitivity.md", "tutorial.md"),
+}  # pages of `docs` whose examples take long
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SNIPPET = re.compile(r"`((?:print\()?nz\..+?)` \|$", re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if FENCE.search(page.read_text(encoding="utf-8"))], ids=lambda page: page.name
-)
+def with_examples():
+    for page in PAGES:
+        if FENCE.search(page.read_text(encoding="utf-8")):
+            slow = page.parent.name == "docs" and page.name in DEAR
+            yield pytest.param(page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize("page", list(with_examples()))
 def test_examples_run(page, tmp_path, monkeypatch):
     """The examples of a page with prompts follow each other; programs without prompts stand alone."""
     monkeypatch.chdir(tmp_path)  # an example may write a picture

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
@@ -102,15 +103,21 @@ def imports(name: str, path: Path, known: set[str]) -> Iterator[str]:
         yield from (target for target in targets if target.split(".")[0] == package)
 
 
+@cache
+def import_graph(package: Path) -> dict[str, set[str]]:
+    """What each module of a package imports from it."""
+    found = modules(package)
+    return {name: set(imports(name, path, set(found))) for name, path in found.items()}
+
+
 def layer_faults(package: Path, layers: dict[str, int]) -> list[str]:
     """What is wrong with the imports of a package, one sentence each."""
-    found = modules(package)
-    graph = {name: set(imports(name, path, set(found))) for name, path in found.items()}
+    graph = import_graph(package)
 
     def part(name: str) -> str:
         return f"{name}..".split(".")[1]
 
-    unknown = {part(name) for name in found} - set(layers)
+    unknown = {part(name) for name in graph} - set(layers)
     faults = [f"{new!r} has no layer: add it to LAYERS in tests/test_project.py" for new in sorted(unknown)]
     for name, targets in graph.items():
         for target in sorted(targets):
@@ -130,8 +137,7 @@ def test_imports_go_down_only():
 
 def package_edges(package: Path) -> set[tuple[str, str]]:
     """Which part of the package imports which other one; the root is called ""."""
-    found = modules(package)
-    pairs = ((name, target) for name, path in found.items() for target in imports(name, path, set(found)))
+    pairs = ((name, target) for name, targets in import_graph(package).items() for target in targets)
     edges = {tuple(f"{module}..".split(".")[1] for module in pair) for pair in pairs}
     return {(one, other) for one, other in edges if one != other}
 

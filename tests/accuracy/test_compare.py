@@ -33,6 +33,7 @@ def test_ranked_by_a_column(by):
     assert c.best is c.rows[0]
 
 
+@pytest.mark.slow
 def test_every_mechanism_is_listed_once():
     for grid in (None, 1):
         for promise in (Pure(1), PROMISE, ZCDP("0.1")):
@@ -47,6 +48,7 @@ def test_gaussian_without_delta_is_listed_with_the_reason():
     assert "no pure guarantee" in refused["Gaussian"]
 
 
+@pytest.mark.slow
 def test_crossover_of_laplace_and_gaussian():
     """k* = (sigma epsilon)^2 / 2 = 8.9 at (1, 1e-6)."""
     sigma = float(calibrate(Gaussian, PROMISE).sigma)

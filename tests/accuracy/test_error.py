@@ -148,6 +148,7 @@ def test_linf_noise_saves_the_logarithm():
 # The real mechanisms keep what is promised. False alarms: ALPHA each.
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "m",
     [Geometric(5), Laplace(3), Laplace(3, grid="1/2"), Gaussian(4), Gaussian(2, grid=1), Staircase(1, grid="1/8")],

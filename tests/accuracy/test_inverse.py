@@ -24,6 +24,7 @@ def test_epsilon_is_enough_and_no_less_is(kind, options, error, answers):
     assert chance_above(below, error, answers) > 0.05
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("grid", [None, 1])
 @pytest.mark.parametrize(("error", "answers", "delta"), [(10, 1, "1e-6"), (60, 20, "1e-9"), (1.5, 1, "0.001")])
 def test_gaussian(grid, error, answers, delta):
@@ -54,6 +55,7 @@ def test_a_whole_number_can_be_exact():
     assert epsilon_for(Geometric, error="1/2") == pytest.approx(2 * math.atanh(0.95), rel=1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.floats(0.01, 1000), st.floats(1.01, 10), st.floats(0.5, 0.999))
 def test_less_error_costs_more(error, factor, level):

@@ -28,6 +28,7 @@ def test_the_table_says_who_wins_where():
     assert set(charts.curves(table.curves, x="records", y="error").texts) == set(table.errors[10])
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_releases():
     table = compare_medians(normal, low=0, high=1000, sizes=[101])
     statistic = Order("1/2", 0, 1000, neighbours=Neighbours.REPLACE)
@@ -37,6 +38,7 @@ def test_errors_are_those_of_releases():
     assert 0.9 < np.mean(off <= table.errors[101]["inverse sensitivity"]) < 0.995
 
 
+@pytest.mark.slow
 def test_a_rho_compares_what_keeps_it():
     table = compare_medians(normal, low=0, high=1000, sizes=[10, 101], rho="1/2")
     row = table.errors[101]
@@ -52,6 +54,7 @@ def test_a_rho_compares_what_keeps_it():
     assert row["smooth, log-normal"] < 0.7 * row["smooth, Student"]
 
 
+@pytest.mark.slow
 def test_errors_of_log_normal_noise_are_those_of_releases():
     table = compare_medians(normal, low=0, high=1000, sizes=[101], rho="1/8")
     x = [round(normal((i + 0.5) / 101)) for i in range(101)]

@@ -41,6 +41,7 @@ def test_the_town_is_always_the_same_and_on_its_map():
     assert (town(300)[:, 0] > 60).sum() == pytest.approx(200, abs=30)
 
 
+@pytest.mark.slow
 def test_the_pages_numbers_hold_at_other_places():
     """The story does not hang on one spot."""
     for place in ((0, 0), (70, 42), (119, 40)):

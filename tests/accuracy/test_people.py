@@ -54,6 +54,7 @@ def test_more_is_asked_more_people_are_needed(method):
     assert people_for(method, **FULL, level="0.99") > n
 
 
+@pytest.mark.slow
 def test_geometric_is_the_mechanism():
     """n = 2,380 people: the released counts over n miss by more than 0.05 hardly more often than 5 %."""
     n, runs = people_for("geometric", **ASK), 3000
@@ -63,6 +64,7 @@ def test_geometric_is_the_mechanism():
     assert binom.cdf(misses, runs, 0.05) > ALPHA
 
 
+@pytest.mark.slow
 def test_response_keeps_its_promise():
     """Three queries, people drawn at random for each; Hoeffding's bound leaves room, so fewer misses than promised."""
     n = people_for("response, people split", queries=3, epsilon=2, error="0.1", level="0.8")

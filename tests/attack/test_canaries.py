@@ -10,11 +10,13 @@ from tests.attack.trial import Convicted
 from tests.attack.twins import CANARY
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
 def test_the_marker_is_nowhere(shelf, seed):
     assert canaries(seed, shelf)["answered"] > 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("twin", "where"),
     [
@@ -29,6 +31,7 @@ def test_a_source_that_leaves_it_somewhere_is_convicted(shelf, twin, where):
         canaries(0, shelf, twin)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("teller", [twins.Quoting, twins.Chaining])
 def test_a_curator_that_says_it_is_convicted(shelf, teller):
     with pytest.raises(Convicted, match="the marker is in what is said of"):

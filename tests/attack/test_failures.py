@@ -22,6 +22,7 @@ def test_neighbours_are_told_the_same(shelf, seed):
     assert oracles(seed, shelf)["answered"] > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [twins.Raising, twins.Warning])
 def test_a_twin_that_fails_on_a_value_is_convicted(shelf, twin):
     with pytest.raises(Convicted, match=r"neighbours differ|another answer"):
@@ -36,6 +37,7 @@ def test_a_question_that_failed_has_failed_for_ever(tmp_path):
     assert failed(tmp_path, anew=False)["questions"] == 3
 
 
+@pytest.mark.slow
 def test_also_for_a_process_that_asks_it_anew(tmp_path):
     assert failed(tmp_path)["questions"] == 3
 
@@ -44,6 +46,7 @@ def test_also_where_the_ledger_is_in_memory(shelf):
     assert failed_in_memory(shelf.opened(marked()))["questions"] == 2
 
 
+@pytest.mark.slow
 def test_a_twin_that_forgets_failures_is_convicted(tmp_path):
     with pytest.raises(Convicted, match="asked again"):
         failed(tmp_path, lambda where: twins.Amnesiac(open_ledger(where)._store))
@@ -79,12 +82,14 @@ def test_also_on_the_command_line(shelf, tmp_path):
 PLANNED = [BY_TEXT, Question(aggregates=("SUM(v.k)",)), Question(aggregates=("AVG(v.x)", "STDDEV(v.x)"))]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
 @pytest.mark.parametrize("question", PLANNED, ids=["unknown keys", "sum", "spread"])
 def test_a_plan_is_made_soon(shelf, question, spend):
     plans(shelf, [question], [spend])
 
 
+@pytest.mark.slow
 def test_a_plan_that_takes_long_is_convicted(shelf, monkeypatch):
     monkeypatch.setattr("noisette.questions.parts.queries.design", lambda *_: _forever())
     with pytest.raises(Convicted, match="a plan takes more than"):
@@ -118,11 +123,13 @@ def test_odd_files_are_refused_by_open_or_every_question_is_answered(shelf, name
         assert found["refused_by_open"] or found["answered"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_files(shelf, seed):
     attacks.odd_files(seed, shelf)
 
 
+@pytest.mark.slow
 def test_a_twin_of_files_is_convicted(shelf):
     shelf.shrinks = False
     with pytest.raises(Convicted, match="sensitivity"):

@@ -14,6 +14,7 @@ def test_threads_that_ask_at_once(shelf, tmp_path):
     assert ledgers.threads(shelf, tmp_path)["answered"] == ledgers.AFFORDABLE
 
 
+@pytest.mark.slow
 def test_a_twin_that_decides_outside_its_transaction_is_convicted(shelf, tmp_path):
     """Within a few tries: several look before any of them has written."""
 
@@ -42,6 +43,7 @@ def test_a_ledger_that_forgets_its_process_is_convicted():
         ledgers.forks("forgetful")
 
 
+@pytest.mark.slow
 def test_a_replay_is_free_and_identical(tmp_path):
     assert ledgers.replays(tmp_path)["answered"] == 2
 
@@ -51,16 +53,19 @@ def test_also_after_a_real_kill(tmp_path):
     assert ledgers.replays(tmp_path, kill=True)["answered"] == 2
 
 
+@pytest.mark.slow
 def test_a_ledger_that_forgets_its_answers_is_convicted(tmp_path):
     with pytest.raises(Convicted, match="3 charges"):
         ledgers.replays(tmp_path, lambda where: twins.Amnesiac(open_ledger(where)._store))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("forgery", ledgers.FORGERIES)
 def test_a_forgery_is_found(tmp_path, forgery):
     assert ledgers.forged(tmp_path, forgery)["answered"] == 1
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("forgery", ledgers.FORGERIES)
 def test_a_ledger_that_does_not_look_is_convicted(tmp_path, forgery):
     with pytest.raises(Convicted, match="and it opens"):

@@ -15,6 +15,7 @@ def test_exact_answers_need_no_averaging():
     assert (attack.estimate, attack.error, attack.sd, attack.spent, attack.refused) == (130, 0, 0, None, False)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("mechanism", [Geometric(10), Laplace(10), Gaussian(10)])
 def test_noise_averages_out_where_nobody_counts(mechanism):
     attack = averaging(130, mechanism, 4000)

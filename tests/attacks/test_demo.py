@@ -3,6 +3,7 @@ import pytest
 from noisette import attacks
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("demo", "phrases"),
     [

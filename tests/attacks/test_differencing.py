@@ -37,6 +37,7 @@ def test_exact_answers_reveal_everyone():
     assert attacks[1].spent is None
 
 
+@pytest.mark.slow
 def test_within_the_budget_the_error_is_the_noises():
     """The error is a difference of two draws, whose law is the pmf convolved with itself."""
     runs, z = 400, np.arange(-600, 601)
@@ -49,6 +50,7 @@ def test_within_the_budget_the_error_is_the_noises():
         assert plausible(within, runs, law[np.abs(z) <= reach].sum())
 
 
+@pytest.mark.slow
 def test_within_the_budget_guessing_stays_below_the_ceiling():
     """A value that is uniform among 0 to 5, guessed as the nearest of these; exact answers break the ceiling."""
     runs, generator = 400, np.random.default_rng()

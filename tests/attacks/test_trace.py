@@ -22,6 +22,7 @@ def traced(fake, ask, **options):
     return trace(fake.inside, fake.outside, fake.frequencies, ask, **options)
 
 
+@pytest.mark.slow
 def test_exact_means_give_every_member_away(fake):
     """Members score 11 sd above others, and the threshold is at 2.3."""
     attack = traced(fake, exact)
@@ -68,6 +69,7 @@ def mean_rates(sigma, runs=1500, n=4, d=16, fpr=0.1):
     return *rates, math.sqrt(math.log(1 / ALPHA) / (2 * runs))
 
 
+@pytest.mark.slow
 def test_the_ceiling_holds_and_a_cheat_breaks_it():
     """Four people, sixteen means, mu = 1/2; noise of a hundredth of what is claimed breaks the ceiling."""
     claimed, mu = 2, tracing_mu(4, 16, 2)

@@ -38,6 +38,7 @@ def test_honest_mechanisms_stay_below_their_epsilon_and_near_it(m, x, epsilon):
     assert 0.7 * epsilon < bound <= epsilon * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_convicted():
     generator = np.random.default_rng()
     bound = epsilon_lower_bound(
@@ -46,6 +47,7 @@ def test_half_the_noise_is_convicted():
     assert 1.5 < bound <= 2 * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_needs_delta():
     m = Gaussian(2)
     bound = epsilon_lower_bound(m, 0.0, 2.0, runs=400_000, delta=0.01, confidence=SURE, batch=in_arrays(m))
@@ -90,6 +92,7 @@ def test_constants_and_certain_giveaways():
     assert epsilon_lower_bound(lambda x: math.nan, 0, 1, runs=1000) == 0
 
 
+@pytest.mark.slow
 def test_false_convictions_are_as_rare_as_stated():
     wrong = sum(
         epsilon_lower_bound(None, 0, 1, runs=400, confidence=0.9, batch=in_arrays(RandomizedResponse("1/2"))) > 0.5

@@ -91,6 +91,7 @@ def test_whole_numbers_may_have_no_error_at_all():
     assert charts.error(c).title == "One answer: error (95 %)"
 
 
+@pytest.mark.slow
 def test_zcdp_and_other_columns():
     chart = charts.error(accuracy.compare(sensitivity.counts(3), ZCDP("1/10"), answers=3, by="sd"))
     assert chart.title == "3 answers: standard deviation\nzCDP"
@@ -109,6 +110,7 @@ def test_drawn_in_seconds(grid, seconds):
 # Composition
 
 
+@pytest.mark.slow
 def test_lines_end_at_the_theorems():
     chart = charts.composition("1/10", "1e-6", up_to=30)
     assert chart.title == "ε of k releases together\neach 0.1-DP, at δ = 1e-6"

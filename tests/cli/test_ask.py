@@ -39,6 +39,7 @@ def test_another_process_sees_the_spent_budget_and_gets_the_same_bytes(opened):
     assert "Traceback" not in more.stderr
 
 
+@pytest.mark.slow
 def test_data_that_were_written_anew_are_asked_anew(opened):
     well("ask", COUNT, "--spend", "0.5")
     (opened / "visits.parquet").touch()
@@ -46,6 +47,7 @@ def test_data_that_were_written_anew_are_asked_anew(opened):
     assert json.loads(well("budget", "--json"))["charges"] == 2
 
 
+@pytest.mark.slow
 def test_a_project_is_found_from_below_and_by_its_name(opened, monkeypatch):
     below = opened / "a" / "b"
     below.mkdir(parents=True)
@@ -56,6 +58,7 @@ def test_a_project_is_found_from_below_and_by_its_name(opened, monkeypatch):
         assert well("ask", COUNT, "--spend", "0.5", "--json", "--project", folder) == first
 
 
+@pytest.mark.slow
 def test_json_is_a_record_that_can_be_checked(opened):
     shown = well("ask", COUNT, "--spend", "0.5", "--json")
     assert nz.answers.check(shown) == nz.Pure("1/2", neighbours=nz.Neighbours.ADD_REMOVE)
@@ -64,6 +67,7 @@ def test_json_is_a_record_that_can_be_checked(opened):
     assert {"ward", "n", "n_low", "n_high"} <= set(record["rows"][0])
 
 
+@pytest.mark.slow
 def test_csv_and_parquet(opened):
     shown = run("ask", COUNT, "--spend", "0.5", "--csv", "--parquet", "wards.parquet")
     read = pyarrow.csv.read_csv(io.BytesIO(shown.stdout.encode()))
@@ -73,6 +77,7 @@ def test_csv_and_parquet(opened):
     assert "At most 4 rows of each patient_id are used; further rows are left out." in shown.stderr.splitlines()
 
 
+@pytest.mark.slow
 def test_an_answer_says_below_its_table_what_was_left_out(opened):
     lines = well("ask", COUNT, "--spend", "0.5").splitlines()
     assert lines[-4:] == [
@@ -85,6 +90,7 @@ def test_an_answer_says_below_its_table_what_was_left_out(opened):
     assert json.loads(well("ask", COUNT, "--spend", "0.5", "--json"))["caveats"] == lines[-4:]
 
 
+@pytest.mark.slow
 def test_several_questions_are_one_charge(opened):
     (opened / "all.sql").write_text(f"-- two; of them\n{COUNT};\nSELECT count(*) AS n FROM visits WHERE ward = 'a;b';")
     shown = well("ask", "--file", "all.sql", "--spend", "0.5", "--json", "--parquet", "all.parquet")
@@ -96,11 +102,13 @@ def test_several_questions_are_one_charge(opened):
     assert typed.stdout == shown
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("spend", ["0.3,1e-8", "rho=0.01", "1/3"])
 def test_every_form_of_spend(opened, spend):
     assert "±" in well("ask", COUNT, "--spend", spend)
 
 
+@pytest.mark.slow
 def test_the_level_is_free_to_change(opened):
     wide = json.loads(well("ask", COUNT, "--spend", "0.5", "--json", "--level", "0.99"))["rows"][0]
     tight = json.loads(well("ask", COUNT, "--spend", "0.5", "--json", "--level", "0.5"))["rows"][0]
@@ -148,6 +156,7 @@ def test_data_that_are_gone(opened):
     assert json.loads(well("budget", "--json"))["charges"] == 0
 
 
+@pytest.mark.slow
 def test_an_exhausted_budget_refuses_and_tells_old_answers_all_the_same(opened):
     first = well("ask", COUNT, "--spend", "2", "--json")
     assert "The budget is used up and this question costs ε = 0.01" in refused(3, "ask", COUNT, "--spend", "0.01")
@@ -162,6 +171,7 @@ def test_a_fault_that_was_not_foreseen_says_nothing_of_the_data(opened, monkeypa
     assert CANARY not in refused(1, "ask", COUNT, "--spend", "0.1")
 
 
+@pytest.mark.slow
 def test_a_draw_that_fails_is_charged_once_and_fails_for_ever(opened, monkeypatch):
     def fails(*_, **__):
         raise RuntimeError(CANARY)
@@ -174,6 +184,7 @@ def test_a_draw_that_fails_is_charged_once_and_fails_for_ever(opened, monkeypatc
     assert json.loads(well("budget", "--json"))["charges"] == 1
 
 
+@pytest.mark.slow
 def test_a_kept_answer_that_was_changed_is_not_handed_out(opened):
     import sqlite3
 

@@ -35,6 +35,7 @@ def test_one_mechanism_as_a_table():
     assert "✗" not in result.stdout
 
 
+@pytest.mark.slow
 def test_json():
     result = run("GEOMETRIC", "--quick", "--json")
     found = json.loads(result.stdout)
@@ -43,6 +44,7 @@ def test_json():
     assert all(f["passed"] for e in found["mechanisms"][0]["examples"] for f in e["findings"])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_failure_exits_with_one_and_says_what(broken, options):
     result = run("geometric", "--quick", *options)

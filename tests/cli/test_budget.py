@@ -17,6 +17,7 @@ def test_before_and_after_questions(opened):
     assert shown.splitlines()[0].count("█") == 13
 
 
+@pytest.mark.slow
 def test_json(opened):
     well("ask", COUNT, "--spend", "0.5")
     assert json.loads(well("budget", "--json")) == {
@@ -35,6 +36,7 @@ def test_the_data_are_not_needed(opened):
     well("budget")
 
 
+@pytest.mark.slow
 def test_a_zero_concentrated_budget(here):
     well("open", "visits.parquet", "--unit", "patient_id", "--rows", "4", "--budget", "rho=0.5")
     well("ask", "SELECT count(*) AS n FROM visits", "--spend", "rho=0.1")
@@ -55,6 +57,7 @@ def test_the_tight_figure_stands_beside_the_filters(opened):
     assert told["spent"]["epsilon"] == "1"
 
 
+@pytest.mark.slow
 def test_shares_of_analysts(opened):
     assert "Name each analyst once" in refused(2, "ledger", "share", "ana", "--why", "a pilot")
     assert "The share of ana must be" in refused(2, "ledger", "share", "ana=x", "--why", "a pilot")

@@ -50,6 +50,7 @@ def purchases():
     return [body for body in entries if body["kind"] == "purchase"]
 
 
+@pytest.mark.slow
 def test_bounds_serve_later_questions_and_the_policy_is_left_alone(shop):
     assert "buy them" in refused(2, "ask", MEAN, "--spend", "1")
     shown = well("buy", "bounds", "age", "--spend", "4")
@@ -86,6 +87,7 @@ def test_the_same_purchase_is_free_for_everybody(shop):
     assert charges() == 2
 
 
+@pytest.mark.slow
 def test_what_the_owner_declares_comes_first(shop):
     well("buy", "bounds", "age", "--spend", "4")
     (shop / "rules.toml").write_text(RULES.replace('age = { bounds = "private"', "age = { bounds = [0, 1]"))
@@ -95,6 +97,7 @@ def test_what_the_owner_declares_comes_first(shop):
     assert "needs bounds" in refused(2, "ask", MEAN, "--spend", "1")
 
 
+@pytest.mark.slow
 def test_refusals_cost_nothing_and_leave_nothing(shop):
     for arguments, words in [
         (("bounds", "nothing", "--spend", "1"), "no column nothing"),
@@ -109,6 +112,7 @@ def test_refusals_cost_nothing_and_leave_nothing(shop):
     assert purchases() == []
 
 
+@pytest.mark.slow
 def test_keys_that_nobody_shares_are_an_answer_that_is_paid_once(shop):
     for _ in range(2):
         assert "which is an answer and was charged" in refused(1, "buy", "keys", "note", "--spend", "1,1e-18")
@@ -116,6 +120,7 @@ def test_keys_that_nobody_shares_are_an_answer_that_is_paid_once(shop):
     assert CANARY.encode() not in texts(shop)
 
 
+@pytest.mark.slow
 def test_an_analyst_pays_from_a_share(shop):
     well("ledger", "share", "ana=2", "--why", "a pilot")
     assert "--analyst" in refused(4, "buy", "bounds", "age", "--spend", "1")
@@ -136,6 +141,7 @@ bounds = [16, 64]
 """
 
 
+@pytest.mark.slow
 def test_purchases_of_earlier_versions_still_count(shop):
     (shop / ".noisette" / "bought").mkdir()
     (shop / ".noisette" / "bought" / "visits.age.bounds.toml").write_text(BOUGHT)
@@ -147,6 +153,7 @@ def test_purchases_of_earlier_versions_still_count(shop):
     assert "bought already, for ε = 5" in refused(2, "buy", "bounds", "age", "--spend", "4")
 
 
+@pytest.mark.slow
 def test_a_file_that_was_changed_is_named(shop):
     file = shop / ".noisette" / "bought" / "visits.age.bounds.toml"
     file.parent.mkdir()
@@ -157,6 +164,7 @@ def test_a_file_that_was_changed_is_named(shop):
     assert "buy them" in refused(2, "ask", MEAN, "--spend", "1")
 
 
+@pytest.mark.slow
 def test_a_crash_before_it_was_written_costs_nothing_more(shop, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("noisette.ledger.Book.record_purchase", lambda *_: 1 / 0)
@@ -184,6 +192,7 @@ COUNT = "SELECT count(*) AS n FROM visits"
 BUY = ("buy", "rows", "visits", "--spend", "30", "--for", "1")
 
 
+@pytest.mark.slow
 def test_a_limit_serves_later_questions_and_the_policy_is_left_alone(clinic):
     before = (clinic / "rules.toml").read_text()
     assert "`noisette buy rows`" in refused(2, "ask", COUNT, "--spend", "1")
@@ -197,6 +206,7 @@ def test_a_limit_serves_later_questions_and_the_policy_is_left_alone(clinic):
     assert CANARY.encode() not in texts(clinic)
 
 
+@pytest.mark.slow
 def test_the_same_limit_is_free_and_other_terms_are_another_purchase(clinic):
     first = well(*BUY, "--json")
     told = json.loads(first)
@@ -211,6 +221,7 @@ def test_the_same_limit_is_free_and_other_terms_are_another_purchase(clinic):
     assert charges() == 2
 
 
+@pytest.mark.slow
 def test_another_limit_is_another_question(clinic):
     well(*BUY)
     for asked in (2, 2):
@@ -225,6 +236,7 @@ def test_another_limit_is_another_question(clinic):
     assert "not for sale" in refused(2, *BUY)
 
 
+@pytest.mark.slow
 def test_limits_that_cannot_be_bought_cost_nothing(clinic):
     assert "one of visits" in refused(2, "buy", "rows", "people", "--spend", "1")
     assert "--for must be" in refused(2, "buy", "rows", "--spend", "1", "--for", "much")
@@ -232,6 +244,7 @@ def test_limits_that_cannot_be_bought_cost_nothing(clinic):
     assert charges() == 0
 
 
+@pytest.mark.slow
 def test_what_limits_leave_out_can_be_asked_before_any_is_bought(clinic):
     told = json.loads(well("left-out", "visits", "--rows", "1,2,4,8", "--spend", "80", "--json"))
     assert [(row["rows"], row["units"]) for row in told["rows"]][2:] == [
@@ -249,6 +262,7 @@ def test_what_limits_leave_out_can_be_asked_before_any_is_bought(clinic):
     assert charges() == 2
 
 
+@pytest.mark.slow
 def test_a_file_of_a_limit_that_was_changed_is_named(clinic):
     file = clinic / ".noisette" / "bought" / "visits.rows.toml"
     file.parent.mkdir()

@@ -34,6 +34,7 @@ def acts():
 # Declarations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["visits.csv", "visits.parquet"])
 def test_types_are_declarations_before_and_after_the_first_question(here, file):
     well("open", file, "--policy", "rules.toml")
@@ -46,6 +47,7 @@ def test_types_are_declarations_before_and_after_the_first_question(here, file):
     assert [act for act, _ in acts()] == ["data"]
 
 
+@pytest.mark.slow
 def test_columns_of_a_csv_file_may_be_declared_later(here):
     edit(here, 'cost = { type = "integer" }\n', "")
     well("open", "visits.csv", "--policy", "rules.toml")
@@ -56,6 +58,7 @@ def test_columns_of_a_csv_file_may_be_declared_later(here):
     assert charges() == 2
 
 
+@pytest.mark.slow
 def test_another_column_or_unit_is_not_a_declaration_alone(here):
     well("open", "visits.csv", "--policy", "rules.toml")
     well("ask", TOTAL, "--spend", "0.5")
@@ -74,6 +77,7 @@ def without(patient):
     return rows.filter(pyarrow.compute.not_equal(rows["patient_id"], patient))
 
 
+@pytest.mark.slow
 def test_erasure(opened):
     before = well("ask", TOTAL, "--spend", "0.5")
     assert well("ask", TOTAL, "--spend", "0.5") == before
@@ -83,6 +87,7 @@ def test_erasure(opened):
     assert [act for act, _ in acts()] == ["data"]
 
 
+@pytest.mark.slow
 def test_a_yearly_extract_with_another_column(opened):
     well("ask", TOTAL, "--spend", "0.5")
     extract = table().append_column("year", pyarrow.array([2026] * 121))

@@ -32,6 +32,7 @@ def test_a_record_that_was_released(record, settled):
     ]
 
 
+@pytest.mark.slow
 def test_a_number_that_was_changed(record, settled, tmp_path):
     record = json.loads(json.dumps(record))
     record["rows"][0]["n"] += 1

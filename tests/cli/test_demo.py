@@ -72,6 +72,7 @@ def test_the_data_is_skewed_with_rare_diagnoses_and_one_oldest_patient():
 # The tour
 
 
+@pytest.mark.slow
 def test_the_attack_succeeds_on_exact_answers_and_fails_through_noisette(tour):
     attack = tour.attack
     assert attack.exact.difference == attack.secret > 0
@@ -136,6 +137,7 @@ def test_the_error_falls_with_epsilon_and_was_known_before(tour):
 # The report
 
 
+@pytest.mark.slow
 def test_the_report_is_whole_and_needs_nothing_from_outside(tour, page):
     read = Reader(page)
     assert not {"script", "link", "img", "iframe", "object", "image", "use"} & read.seen.keys()

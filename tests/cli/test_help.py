@@ -70,6 +70,7 @@ def test_completion_is_there(tmp_path):
     assert "--install-completion" in well("--help")
 
 
+@pytest.mark.slow
 def test_unknown_commands_get_one_sentence(tmp_path):
     found = process("aks", folder=tmp_path)
     assert (found.returncode, found.stdout) == (2, "")
@@ -94,6 +95,7 @@ def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     assert Path("answers-2.parquet").exists() == (page == "command-line.md")
 
 
+@pytest.mark.slow
 def test_the_library_does_not_load_the_command_line():
     code = "import sys, noisette, noisette.curator.project; print('typer' in sys.modules, 'rich' in sys.modules)"
     assert (

@@ -34,12 +34,14 @@ def test_entries(asked):
     assert "opened" not in well("ledger", "show", "--last", "1")
 
 
+@pytest.mark.slow
 def test_entries_as_json(asked):
     entries = json.loads(well("ledger", "show", "--json"))["entries"]
     assert [entry["kind"] for entry in entries] == ["open", "act", "charge", "answer", "release"]
     assert entries[-3]["guarantee"] == {"kind": "Pure", "epsilon": "1/2"}
 
 
+@pytest.mark.slow
 def test_verify_against_a_head(asked):
     head = well("ledger", "head").strip()
     assert json.loads(well("ledger", "head", "--json")) == {"head": head}
@@ -68,11 +70,13 @@ def test_a_changed_entry_stops_everything(asked):
     assert found.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_changed_sums_are_found(asked):
     change(asked, "UPDATE ledger_accounts SET state = replace(state, '1/2', '1/9')")
     refused(4, "ask", COUNT, "--spend", "0.1")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("names", [["ledger.sqlite"], ["ledger.sqlite", "ledger.sqlite-head"]])
 @pytest.mark.parametrize("empty", [False, True])
 def test_a_ledger_that_is_gone_is_not_begun_anew(asked, names, empty):
@@ -84,16 +88,19 @@ def test_a_ledger_that_is_gone_is_not_begun_anew(asked, names, empty):
         assert refused(4, *command)
 
 
+@pytest.mark.slow
 def test_a_secret_that_is_gone(asked):
     (asked / ".noisette" / "secret").unlink()
     assert "secret" in refused(4, "ask", COUNT, "--spend", "0.1")
 
 
+@pytest.mark.slow
 def test_a_project_file_that_is_damaged(asked):
     (asked / ".noisette" / "project.json").write_text("{")
     assert "cannot be read" in refused(2, "budget")
 
 
+@pytest.mark.slow
 def test_another_budget_is_the_owners_act(asked):
     rules = asked / "rules.toml"
     rules.write_text(rules.read_text().replace('epsilon = "2"', 'epsilon = "3"'))
@@ -107,6 +114,7 @@ def test_another_budget_is_the_owners_act(asked):
     assert "More was spent already" in refused(2, "ledger", "budget", "--why", "less")
 
 
+@pytest.mark.slow
 def test_a_folder_that_moved_goes_on_when_its_owner_says_so(asked, monkeypatch):
     moved = asked.parent / "moved"
     monkeypatch.chdir(asked.parent)

@@ -68,6 +68,7 @@ def test_the_policy_that_was_written_can_be_edited_and_used(here):
     assert "±" in well("ask", "SELECT avg(age) AS age FROM visits", "--spend", "0.1")
 
 
+@pytest.mark.slow
 def test_a_csv_file_gets_a_policy_in_which_every_column_is_text_until_it_is_edited(here):
     well("open", "visits.csv", "--unit", "patient_id", "--rows", "4", "--budget", "2")
     file = here / "visits.policy.toml"
@@ -79,6 +80,7 @@ def test_a_csv_file_gets_a_policy_in_which_every_column_is_text_until_it_is_edit
     assert "±" in well("ask", "SELECT avg(age) AS age FROM visits", "--spend", "0.5")
 
 
+@pytest.mark.slow
 def test_opening_again_changes_nothing(opened):
     well("ask", "SELECT count(*) AS n FROM visits", "--spend", "0.5")
     before = json.loads(well("budget", "--json"))
@@ -102,6 +104,7 @@ def test_opening_again_with_something_else_is_refused(settled, more, words):
     assert words in refused(2, "open", "visits.parquet", *more)
 
 
+@pytest.mark.slow
 def test_the_same_data_have_one_project(opened, monkeypatch):
     assert "one budget" in refused(2, "open", "visits.parquet", "--policy", "rules.toml", "--project", "elsewhere")
     assert "other data" in refused(2, "open", "visits.csv", "--policy", "rules.toml")

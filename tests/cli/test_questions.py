@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.cli.tools import CANARY, refused, run, well
 
 from noisette import questions
@@ -30,6 +31,7 @@ def test_json_is_asked_and_explained_like_sql(opened):
     assert run("ask", MODE, "--spend", "0.5", "--csv").stdout.splitlines()[0] == '"ward"'
 
 
+@pytest.mark.slow
 def test_sql_within_json_is_the_same_question(opened):
     count = "SELECT count(*) AS n FROM visits"
     plain = well("ask", count, "--spend", "0.5", "--json")
@@ -37,6 +39,7 @@ def test_sql_within_json_is_the_same_question(opened):
     assert json.loads(well("budget", "--json"))["charges"] == 1
 
 
+@pytest.mark.slow
 def test_what_is_no_question_costs_nothing_and_is_not_quoted(opened):
     for text in ('{"mode"', f'{{"{CANARY}": 1}}', f'{{"mode": {{"column": "ward", "lead": "{CANARY}"}}}}'):
         assert CANARY not in refused(2, "ask", text, "--spend", "0.5")

@@ -28,6 +28,7 @@ def asked(opened):
     return opened
 
 
+@pytest.mark.slow
 def test_a_deleted_project_is_missed(asked):
     shutil.rmtree(asked / ".noisette")
     assert "a second budget for the same people" in refused(4, *OPEN)
@@ -40,6 +41,7 @@ def test_a_deleted_project_is_missed(asked):
     well("ledger", "verify")
 
 
+@pytest.mark.slow
 def test_it_is_missed_again_after_a_new_start(asked):
     for _ in range(2):
         shutil.rmtree(asked / ".noisette")
@@ -56,6 +58,7 @@ def test_it_is_missed_in_another_process(asked):
     assert process(*OPEN, *OVER, folder=asked).returncode == 0
 
 
+@pytest.mark.slow
 def test_nothing_is_missed_before_the_first_question(opened):
     well("explain", TOTAL, "--spend", "0.5")
     shutil.rmtree(opened / ".noisette")
@@ -70,6 +73,7 @@ def test_other_data_in_the_same_folder(asked):
     refused(4, *OPEN)
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_data_elsewhere(asked, tmp_path_factory, monkeypatch):
     other = tmp_path_factory.mktemp("elsewhere")
     shutil.copy(asked / "visits.parquet", other / "renamed.parquet")
@@ -81,11 +85,13 @@ def test_a_copy_of_the_data_elsewhere(asked, tmp_path_factory, monkeypatch):
     well(*copied)  # these are other data, as far as can be told
 
 
+@pytest.mark.slow
 def test_a_project_in_another_folder_for_the_same_file(asked, tmp_path_factory):
     shutil.move(asked / ".noisette", tmp_path_factory.mktemp("away") / ".noisette")
     refused(4, *OPEN, "--project", tmp_path_factory.mktemp("other"))
 
 
+@pytest.mark.slow
 def test_a_public_table_is_shared(here, tmp_path_factory, monkeypatch):
     pyarrow.parquet.write_table(pyarrow.table({"ward": ["north", "south"], "floor": [1, 2]}), here / "wards.parquet")
     both = POLICY + "[tables.wards]\npublic = true\n"
@@ -100,6 +106,7 @@ def test_a_public_table_is_shared(here, tmp_path_factory, monkeypatch):
     well("open", "visits.parquet", "wards.parquet", "--policy", "rules.toml")
 
 
+@pytest.mark.slow
 def test_a_whole_folder_that_is_put_back_is_found(asked):
     """The files keep their inodes, and the head beside the ledger is as old as the ledger."""
     backup = {path: path.read_bytes() for path in (asked / ".noisette").iterdir() if path.is_file()}
@@ -123,11 +130,13 @@ def test_a_reason_is_needed(here):
     assert not (here / ".noisette").exists()
 
 
+@pytest.mark.slow
 def test_a_project_that_is_there_goes_on(asked):
     assert "This project is there and goes on" in refused(2, *OPEN, *OVER)
     assert left() == "3/2"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("typed", "code"), [("y\nanother study\n", 0), ("n\n", 4), ("\n", 4)])
 def test_at_a_terminal_the_owner_is_asked(asked, monkeypatch, typed, code):
     shutil.rmtree(asked / ".noisette")
@@ -143,6 +152,7 @@ def test_at_a_terminal_the_owner_is_asked(asked, monkeypatch, typed, code):
 # The state folder
 
 
+@pytest.mark.slow
 def test_it_says_nothing_about_data_paths_or_questions(asked):
     state = os.environ["NOISETTE_STATE"]
     held, names = texts(state), " ".join(name for _, _, files in os.walk(state) for name in files)
@@ -155,6 +165,7 @@ def test_it_says_nothing_about_data_paths_or_questions(asked):
         assert modes == {0}
 
 
+@pytest.mark.slow
 def test_where_it_cannot_be_written_the_owner_is_told_once(here, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NOISETTE_STATE", str(tmp_path / "file" / "state"))
@@ -165,6 +176,7 @@ def test_where_it_cannot_be_written_the_owner_is_told_once(here, monkeypatch, tm
     well(*OPEN)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="the rule of other systems")
 def test_where_it_is_by_default(here, monkeypatch, tmp_path_factory):
     home = tmp_path_factory.mktemp("home")

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from noisette.audit.contract import CHECKS, checks_of, discovered
-from noisette.audit.finding import THOROUGH, Effort
+from noisette.audit.finding import QUICK, THOROUGH, Effort
 from noisette.audit.subject import is_dyadic, is_vector, step
 from noisette.audit.twins import TWINS, twins_of
 from noisette.mechanisms.contract import Output
@@ -24,13 +24,6 @@ CONVICTING = Effort(array=2**21, slow_array=2**17, single=10_000, vector=4000)
 NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud"}
 
 
-def is_slow(example, check):
-    """Vectors take a call each, and so do outcomes; grids that are no powers of two take their time."""
-    if example.kind is Output.OUTCOME:
-        return check == "black box"
-    return check in SAMPLING and (is_vector(example) or not is_dyadic(step(example)))
-
-
 def case(example, label, *, slow):
     marks = [pytest.mark.slow] if slow else []
     return pytest.param(example, label, id=f"{example!r}-{label}".replace("Fraction", ""), marks=marks)
@@ -39,6 +32,17 @@ def case(example, label, *, slow):
 def clauses():
     for example in EXAMPLES:
         yield from (case(example, check, slow=is_slow(example, check)) for check in checks_of(example))
+
+
+def is_slow(example, check):
+    """Thousands of draws are slow, and so is the variance of a choice among many; what is computed is quick."""
+    return check in SAMPLING or (check == "variance" and getattr(example, "candidates", 0) > 6)
+
+
+def glances():
+    """The checks that draw, of one example of every class."""
+    for example in {type(example): example for example in reversed(EXAMPLES)}.values():
+        yield from (case(example, check, slow=False) for check in checks_of(example) if check in SAMPLING)
 
 
 def twins():
@@ -62,6 +66,12 @@ def test_every_example_keeps_the_contract(example, check):
     assert finding.sentence.endswith(".")
 
 
+@pytest.mark.parametrize(("example", "check"), list(glances()))
+def test_a_few_draws_of_every_class_follow_its_law(example, check):
+    check_it = checks_of(example)[check]
+    assert check_it(example, QUICK).passed or check_it(example, QUICK).passed  # twice, like the thousands above
+
+
 @pytest.mark.parametrize(("example", "name"), list(twins()))
 def test_every_twin_is_convicted(example, name):
     twin, checks = twins_of(example)[name], checks_of(example)
@@ -78,6 +88,7 @@ def test_every_twin_is_convicted(example, name):
     )
 
 
+@pytest.mark.slow
 def test_a_twin_that_some_examples_lack_belongs_to_others():
     made = {(m.kind, name) for m in EXAMPLES for name, t in twins_of(m).items() if not isinstance(t.make(m), str)}
     possible = {(kind, twin.name) for twin in TWINS for kind in twin.kinds}

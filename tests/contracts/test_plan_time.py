@@ -125,6 +125,7 @@ def test_every_kind_of_question_is_planned():
     assert set(contract.ASKED) | set(VALUES) == set(EVERY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_no_spend_makes_planning_slow(curator, name):
     for spend in CORNERS.values():
@@ -179,6 +180,7 @@ def test_the_least_spend_for_an_error_is_found_in_seconds(curator, asked, option
         assert curator.explain(asked, **options).error <= options["error"]
 
 
+@pytest.mark.slow
 def test_what_is_bought_is_bought_quickly():
     for spend in (*CORNERS.values(), nz.Approx(1, "0.01")):
         curator = opened(columns={"pay": {"bounds": "private"}, "diagnosis": {"keys": "private"}})

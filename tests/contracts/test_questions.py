@@ -50,7 +50,13 @@ def examples():
 EXAMPLES = dict(examples())
 VALUES = {name: value for name, value in EXAMPLES.items() if hasattr(value, "offer")}
 EVERY = [*ASKED, *VALUES]
+DEAR = {"apply 0", "apply 1", "best 0", "triangles 0"}
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
+
+
+def drawn(quick=()):
+    """The values by name; those that take long to draw are slow, except some."""
+    return [pytest.param(name, marks=pytest.mark.slow) if name in DEAR - set(quick) else name for name in VALUES]
 
 
 @pytest.fixture(scope="module")
@@ -105,9 +111,15 @@ def needs_delta(name):
     return False
 
 
-def offers(curator, name, neighbours=nz.Neighbours.ADD_REMOVE):
+def made(curator, name, neighbours=nz.Neighbours.ADD_REMOVE):
     for spend in SPENDS[1:2] if needs_delta(name) else SPENDS:
         yield spend, question(name, curator.schema).offer(curator.schema, spend, neighbours, 0.95)
+
+
+@cache
+def offers(curator, name, neighbours=nz.Neighbours.ADD_REMOVE):
+    """The offers of a question, made once for all tests: a frozen value tells the same each time."""
+    return list(made(curator, name, neighbours))
 
 
 @pytest.mark.parametrize("neighbours", nz.Neighbours, ids=str)
@@ -138,7 +150,7 @@ def parts(spend):
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_same_question_makes_the_same_offer(curator, name):
-    for (_, one), (_, other) in zip(offers(curator, name), offers(curator, name), strict=True):
+    for (_, one), (_, other) in zip(offers(curator, name), made(curator, name), strict=True):
         assert (one.text, repr(one.guarantee), one.parts) == (other.text, repr(other.guarantee), other.parts)
 
 
@@ -169,7 +181,7 @@ def test_answers_have_the_columns_that_were_asked_for(curator, name):
                     assert ((column.low >= column.span[0]) & (column.high <= column.span[1])).all()
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn())
 def test_a_value_says_what_to_expect_and_answers(curator, name):
     for _, offer in offers(curator, name):
         [expected] = offer.expected()
@@ -179,7 +191,7 @@ def test_a_value_says_what_to_expect_and_answers(curator, name):
         assert len({len(column.values) for column in columns}) == 1
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn())
 def test_what_is_kept_is_what_was_drawn(curator, name):
     for _, offer in offers(curator, name):
         kept = offer.pack(offer.draw(curator._source, curator.schema, bytes(16)))
@@ -188,7 +200,7 @@ def test_what_is_kept_is_what_was_drawn(curator, name):
             offer.unpack(b"something else")
 
 
-@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("name", drawn(quick={"apply 0", "best 0", "triangles 0"}))
 def test_a_value_is_asked_explained_and_recorded(curator, name):
     spend = SPENDS[1] if needs_delta(name) else SPENDS[0]
     explained = curator.explain(VALUES[name], spend=spend)

@@ -274,6 +274,7 @@ def explained(text, limits):
 CASES = [*((source, "both") for source in FROM), *((s, limits) for limits in LIMITS for s in ("all", "by ward"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "limits"), sorted(set(CASES)))
 @pytest.mark.parametrize("bundle", BUNDLES)
 def test_what_is_left_out_of_groups(bundle, source, limits):
@@ -281,6 +282,7 @@ def test_what_is_left_out_of_groups(bundle, source, limits):
     assert ("are used" in said) == bool(LIMITS[limits])
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("asked", SINGLE)
 def test_sentences_about_single_numbers(asked):
     found, said = explained(FROM["by ward"].format(asked), "both")
@@ -419,6 +421,7 @@ def _read(offer, schema, i=0):
     return [one for each in (prepared if isinstance(prepared, tuple) else (prepared,)) for one in each.read]
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("name", [*known.ASKED, *QUICK])
 def test_the_same_sentences_stand_everywhere(clinic, name):
     asked = known.VALUES[name] if name in known.VALUES else known.ASKED[name]
@@ -435,6 +438,7 @@ def test_the_same_sentences_stand_everywhere(clinic, name):
         assert any(sentence.startswith("±") for sentence in sentences) == bars
 
 
+@pytest.mark.slow
 def test_what_is_read_back_from_a_ledger_says_the_same(tmp_path):
     pyarrow.parquet.write_table(known.VISITS, tmp_path / "visits.parquet")
     rules = {"tables": {"visits": known.RULES}}

@@ -321,6 +321,7 @@ def agrees(make, hash_of, case):
     return answer(make(case.stored()), case) == answer(specified(case.stored(), hash_of), case)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_source_answers_as_specified(source, name):
@@ -372,6 +373,7 @@ def test_release_draws_once_where_the_cells_are(source):
     assert drawn == [SYSTEM]
 
 
+@pytest.mark.slow_after(1)
 def test_another_secret_retains_other_rows(source):
     made, _, schema = source
     request = CASES["bounded, numbers, rows 1, no keys"].request
@@ -455,6 +457,7 @@ def test_twins_are_convicted(name, right, monkeypatch):
 # Dialects
 
 
+@pytest.mark.slow
 def test_whatever_engines_write_differently_goes_through_the_dialect():
     """A dialect that renames each of its parts leaves none of the usual names in any query."""
 

@@ -83,6 +83,7 @@ def failed(ask):
 # Failed
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_question_that_failed_fails_for_ever_and_is_charged_once(clinic, name):
     curator, source = clinic
@@ -167,6 +168,7 @@ def test_the_error_can_be_sent_elsewhere():
 # Unfinished
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", INTERRUPTS, ids=repr)
 def test_an_interrupt_leaves_a_question_unfinished(clinic, fault):
     curator, source = clinic
@@ -180,6 +182,7 @@ def test_an_interrupt_leaves_a_question_unfinished(clinic, fault):
     assert (source.computed, curator.budget.spent.epsilon, len(curator.ledger.entries)) == (3, 1, 1)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("fault", [NoisetteError("The ledger is out of reach."), OSError(CANARY), KeyboardInterrupt()])
 def test_a_ledger_that_is_lost_before_it_kept_leaves_a_question_unfinished(clinic, monkeypatch, fault):
     curator, source = clinic
@@ -212,6 +215,7 @@ def test_what_was_kept_though_nobody_heard_is_the_answer(clinic, monkeypatch, fa
     assert (source.computed, len(curator.ledger.entries)) == (1, 1)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("fault", ["RuntimeError", "InterruptException", "ArrowCancelled"])
 def test_the_engine_is_not_failed_by_a_key(clinic, fault):
     """Ctrl-C reaches Python as an error of the engine; any other RuntimeError is one."""
@@ -239,6 +243,7 @@ def test_the_engine_is_not_failed_by_a_key(clinic, fault):
     assert len(curator.ledger.entries) == 1 + (fault == "RuntimeError")
 
 
+@pytest.mark.slow
 def test_two_who_share_a_ledger_in_memory_share_answers():
     """Two curators of one state of the data would draw twice under one charge, if the ledger kept nothing."""
     ledger = Memory(nz.Pure(10))
@@ -346,6 +351,7 @@ def test_a_comparison_that_fails_ends_it_too(clinic, monkeypatch):
     failed(lambda: stream.ask(PEOPLE))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("fault", INTERRUPTS, ids=repr)
 def test_an_interrupt_leaves_a_stream_as_it_was(clinic, fault):
     curator, source = clinic
@@ -360,6 +366,7 @@ def test_an_interrupt_leaves_a_stream_as_it_was(clinic, fault):
         stream.ask(PEOPLE)
 
 
+@pytest.mark.slow
 def test_who_is_overtaken_by_a_failure_tells_nothing(tmp_path):
     project = clinic_project(tmp_path)
     fine, broken = project.curator(), project.curator()

@@ -90,6 +90,7 @@ def test_an_error_is_turned_into_an_epsilon(visits):
     assert found.again(nearly).error >= 20
 
 
+@pytest.mark.slow
 def test_an_error_that_depends_on_the_group_needs_its_size(visits):
     with pytest.raises(InputError, match="depends on how many rows a group has: name a number, such as rows=1000"):
         visits.explain("SELECT avg(age) AS mean FROM visits", error=1)
@@ -134,6 +135,7 @@ def test_widths_in_words():
     assert width(column(by_size={100: 5.0, 1000: 2.0})) == "± 5 at 100 rows, ± 2 at 1,000"
 
 
+@pytest.mark.slow
 def test_the_chart_draws_every_column(visits):
     assert {"n", "s", "mean of 1,000 rows", "ε = 10"} <= set(visits.explain(MEANS, spend=10).plot().texts)
 

@@ -93,6 +93,7 @@ def refused(act):
         return sentence(str(fault))
 
 
+@pytest.mark.slow
 def test_budgets_that_are_counted_in_memory(monkeypatch):
     ledger, budget, odometer = Memory(Pure(1)), Filter(Pure(1)), Odometer("1e-6")
     ledger.charge("q", Pure("1/4"), [], key="q")
@@ -132,6 +133,7 @@ def test_a_fork_that_nobody_sees_is_refused_by_its_number(monkeypatch):
     assert curator.budget.spent.epsilon == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ledger", [False, True])
 def test_a_lock_that_is_held_while_a_process_forks_hangs_nobody(tmp_path, ledger):
     curator = opened(nz.Pure(1000), **({"ledger": tmp_path / "x.ledger"} if ledger else {}))
@@ -160,6 +162,7 @@ def test_a_lock_that_is_held_while_a_process_forks_hangs_nobody(tmp_path, ledger
     assert len(curator.ledger.entries) == 2
 
 
+@pytest.mark.slow
 def test_what_is_free_stays_free_in_a_copy():
     curator = opened(nz.Pure(10))
     assert in_child(lambda: curator.explain(COUNT, spend=1).allowed)

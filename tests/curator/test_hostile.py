@@ -119,6 +119,7 @@ def tells(text):
     return CANARY in text or str(NUMBER) in text.replace(",", "").replace("_", "")
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("text", ANSWERED)
 @pytest.mark.parametrize("spend", [nz.Approx(1, "1e-6"), nz.Approx("1/10", "1e-9")], ids=str)
 def test_cost_and_columns_are_those_without_the_victim(clinics, text, spend):
@@ -183,6 +184,7 @@ def small(request):
     return opened(nz.Approx(100, "1e-3"), patients=request.param)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("text", ANSWERED)
 def test_empty_tables_and_tables_of_one(small, text):
     release = small.sql(text, spend=nz.Approx(1, "1e-6"))

@@ -74,6 +74,7 @@ def coverage(column, truth):
     return float(np.mean((column.low <= truth + near) & (truth - near <= column.high)))
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("spend", [nz.ZCDP(2), nz.Pure(4), nz.Approx(4, "1e-6")], ids=str)
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_error_bars_hold_the_true_numbers(data, name, spend):
@@ -98,6 +99,7 @@ def test_other_levels(data, level):
     assert abs(coverage(release["y"], truths(data)["s"]) - level) < 0.08
 
 
+@pytest.mark.slow
 def test_error_bars_of_unknown_keys(data):
     """All groups are far above the threshold, so that which are told does not depend on the noise."""
     asked = curator(data, known=False)
@@ -121,6 +123,7 @@ def test_the_error_that_is_forecast_is_the_error_there_is(data, spend):
         assert np.allclose(release[name].half, half)
 
 
+@pytest.mark.slow
 def test_the_error_that_was_asked_for_is_kept(data):
     text = "SELECT g, SUM(x) AS s FROM t GROUP BY g"
     explained = curator(data).explain(text, error=500)
@@ -128,6 +131,7 @@ def test_the_error_that_was_asked_for_is_kept(data):
     assert not curator(data).explain(text, spend=nz.Pure(explained.spend.epsilon * 99 / 100)).error <= 500
 
 
+@pytest.mark.slow
 def test_medians(data):
     """Ranks are what is noised: the bar holds the median if values lie around it; here they are whole numbers."""
     some = {name: values[: 200 * ROWS] for name, values in data.items()}

@@ -35,6 +35,7 @@ def test_files_that_differ_are_refused(tmp_path):
     refused(str(tmp_path / "visits-*.parquet"), "have different columns (see age)")
 
 
+@pytest.mark.slow
 def test_views_and_generated_columns(tmp_path):
     path = tmp_path / "x.duckdb"
     with duckdb.connect(str(path)) as connection:

@@ -60,6 +60,7 @@ def test_a_name_with_blanks(visits):
     assert counted(opened("my visits.parquet"), "my_visits") == 3
 
 
+@pytest.mark.slow
 def test_duckdb_files():
     with duckdb.connect("hospital.duckdb") as made:
         made.execute("CREATE TABLE visits AS SELECT range AS p FROM range(5); CREATE TABLE wards AS SELECT 'a' AS ward")
@@ -143,6 +144,7 @@ def test_broken_files(here, visits):
 # Frames
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(("library", "frame"), [("pyarrow", "table"), ("pandas", "DataFrame"), ("polars", "DataFrame")])
 def test_frames(library, frame):
     make = getattr(pytest.importorskip(library), frame)

@@ -60,6 +60,7 @@ def asked(project, question, spend):
     return [release.to_arrow() for release in releases], source.computed
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_answers_outlive_the_process(project, name):
     first, touched = asked(project, *QUESTIONS[name])
@@ -70,6 +71,7 @@ def test_answers_outlive_the_process(project, name):
     assert len(project.ledger().entries) == 1
 
 
+@pytest.mark.slow
 def test_kept_measures_are_found_by_what_they_are(project):
     first, _ = asked(project, "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY ward", "0.3")
     again, touched = asked(project, "SELECT AVG(age) AS a, COUNT(*) AS n, ward FROM visits GROUP BY ward", "0.3")
@@ -77,6 +79,7 @@ def test_kept_measures_are_found_by_what_they_are(project):
     assert all(first[0][name].equals(again[0][name]) for name in ("ward", "n", "a"))
 
 
+@pytest.mark.slow
 def test_declarations_that_change_make_another_question(project):
     asked(project, WARDS, "0.3")
     project.policy_file.write_text(RULES.replace("rows = 8", "rows = 9"))
@@ -84,6 +87,7 @@ def test_declarations_that_change_make_another_question(project):
     assert len(project.ledger().entries) == 2
 
 
+@pytest.mark.slow
 def test_a_crash_between_charge_and_answer_costs_nothing_more(project, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("noisette.ledger.book.Book.keep", lambda *_: 1 / 0)
@@ -128,6 +132,7 @@ def test_explaining_leaves_open_what_the_ledger_is_about(project):
     assert [entry["kind"] for entry in project.ledger().history] == ["open", "act"]
 
 
+@pytest.mark.slow
 def test_several_tables_and_data_elsewhere(folder):
     pyarrow.parquet.write_table(tables()["wards"], folder / "w.parquet")
     rules = folder / "rules.toml"
@@ -141,6 +146,7 @@ def test_several_tables_and_data_elsewhere(folder):
     assert len(asked(made, regions, UNKNOWN)) == 2
 
 
+@pytest.mark.slow
 def test_a_duckdb_file(tmp_path):
     import duckdb
 

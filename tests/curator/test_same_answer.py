@@ -121,6 +121,7 @@ def test_a_batch_in_another_order_is_the_same_batch():
     assert len(curator.ledger.entries) == 1
 
 
+@pytest.mark.slow
 def test_a_batch_pays_once():
     curator = opened(nz.Pure(10))
     curator.ask([BASE, OTHER["condition"], OTHER["no groups"]], spend=1)
@@ -170,6 +171,7 @@ def test_explain_is_free():
 # Arithmetic of the budget
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("budget", "spend"),
     [(nz.Pure(1), nz.Pure("1/10")), (nz.ZCDP(1), nz.ZCDP("1/10")), (nz.Approx(1, "1e-6"), nz.Pure("1/10"))],
@@ -206,6 +208,7 @@ def test_a_pure_budget_is_not_spent_on_less_than_pure_noise(spend):
 # Threads
 
 
+@pytest.mark.slow
 def test_threads_cannot_spend_more_than_there_is():
     curator = opened(nz.Pure(1))
 

@@ -77,6 +77,7 @@ def said(process):
 # Asking
 
 
+@pytest.mark.slow_after(1)
 def test_all_of_it_is_charged_once_and_before_anything_is_asked(clinic):
     curator, source = clinic
     stream = curator.stream(Above(30, positives=2), spend=SURE)
@@ -99,6 +100,7 @@ def test_it_locks_itself_after_so_many_positives_and_computes_no_more(clinic):
     assert repr(stream) == "<stream above 30: 0 of 2 left>"
 
 
+@pytest.mark.slow
 def test_questions_below_are_free_however_many(clinic):
     curator, _ = clinic
     stream = curator.stream(Above(30, positives=1), spend=SURE)
@@ -118,6 +120,7 @@ def test_the_same_stream_is_begun_once_and_another_name_is_another_stream(clinic
         assert len(curator.ledger.entries) == number
 
 
+@pytest.mark.slow_after(1)
 def test_a_question_may_have_a_threshold_of_its_own(clinic):
     curator, _ = clinic
     stream = curator.stream(Above(1000, positives=2), spend=SURE)
@@ -127,6 +130,7 @@ def test_a_question_may_have_a_threshold_of_its_own(clinic):
     assert stream.ask(PEOPLE, threshold="200") is None
 
 
+@pytest.mark.slow_after(1)
 def test_questions_come_in_every_form(clinic):
     curator, _ = clinic
     stream = curator.stream(Above(30, positives=9, sensitivity=3), spend=SURE * 9)
@@ -179,6 +183,7 @@ OUT = [
 ]
 
 
+@pytest.mark.slow_after(1)
 def test_a_bad_question_leaves_the_stream_as_it_was(clinic):
     curator, source = clinic
     stream = curator.stream(Above(30), spend=SURE)
@@ -250,6 +255,7 @@ def test_explain_is_free_and_finds_the_epsilon_for_an_error(clinic):
 # What must not be seen
 
 
+@pytest.mark.slow
 def test_no_error_and_no_repr_tells_of_anyone(tmp_path):
     for options in ({}, {"ledger": tmp_path / "x.ledger"}):
         curator = opened(nz.Pure(1000), extra=VICTIM, more_labs=TESTS, **options)
@@ -277,6 +283,7 @@ def test_streams_are_not_copied_or_pickled(clinic):
             use(stream)
 
 
+@pytest.mark.slow
 def test_the_ledger_holds_no_noise_that_can_be_read(project):
     curator = project.curator()
     stream = curator.stream(STREAM, spend=SPEND)
@@ -320,6 +327,7 @@ def test_a_stream_goes_on_in_another_process_at_no_price(project):
     assert here._line._latest().noise == noise  # one threshold for all
 
 
+@pytest.mark.slow
 def test_another_analyst_another_secret_and_newer_data_have_streams_of_their_own(project):
     project.curator().stream(STREAM, spend=SPEND)
     for number, begin in enumerate(
@@ -355,6 +363,7 @@ def test_many_processes_share_one_line_of_answers(project):
     assert (stream.left, len(project.ledger().entries)) == (0, 1)
 
 
+@pytest.mark.slow_after(1)
 def test_threads_share_one_line_of_answers(clinic):
     curator, _ = clinic
     stream = curator.stream(Above(30, positives=5), spend=SURE * 5)
@@ -380,10 +389,12 @@ def two_lines(project):
     return told
 
 
+@pytest.mark.slow
 def test_who_was_overtaken_goes_on_from_the_newer_state(project):
     assert two_lines(project) == 3
 
 
+@pytest.mark.slow
 def test_a_twin_that_takes_any_state_tells_twice_as_much(project, monkeypatch):
     from noisette.ledger import Book
 
@@ -414,6 +425,7 @@ def refuses(act):
         return sentence(str(fault))
 
 
+@pytest.mark.slow
 def test_a_forked_process_goes_on_through_the_ledger(project):
     curator = project.curator()
     stream = curator.stream(STREAM, spend=SPEND)
@@ -423,6 +435,7 @@ def test_a_forked_process_goes_on_through_the_ledger(project):
     assert stream.left == 1
 
 
+@pytest.mark.slow
 def test_a_forked_process_without_a_ledger_is_refused():
     stream = opened(nz.Pure(1000)).stream(Above(30), spend=SURE)
 
@@ -535,11 +548,13 @@ def moves(question, of):
     return [numbers[0] - without for without in numbers[1:]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("question", ADMITTED)
 def test_counts_only_rise_when_somebody_comes(question):
     assert min(moves(question, "counts")) >= 0
 
 
+@pytest.mark.slow
 def test_sums_of_both_signs_are_not_counts():
     with pytest.raises(InputError, match="numbers"):
         moves(OTHER, "counts")
@@ -616,6 +631,7 @@ SCENES = {
 }
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_error_bar_of_a_positive_misses_as_seldom_as_it_says(scene, level):
@@ -623,6 +639,7 @@ def test_the_error_bar_of_a_positive_misses_as_seldom_as_it_says(scene, level):
     assert missed(offer, SCENES[scene], level, right) <= 1 - level
 
 
+@pytest.mark.slow
 def test_a_twin_that_forgets_the_choice_misses_nearly_always():
     offer = Above(0, positives=2).stream({}, nz.Pure("1/2"), nz.Neighbours.ADD_REMOVE, 0.9)
     deltas = SCENES["far below, and many"]
@@ -634,6 +651,7 @@ def test_the_error_bar_is_not_much_too_wide():
     assert missed(offer, [80], 0.9, right) > 0.06
 
 
+@pytest.mark.slow
 def test_the_error_bars_hold_for_an_analyst_who_adapts():
     """Who waits for silence, then asks near the threshold, and far below once there was a gap."""
     level, streams, rng = 0.8, 20_000, np.random.default_rng()
@@ -667,6 +685,7 @@ def test_the_estimate_lies_within_its_bar(level, epsilon, c):
         assert low <= 0 <= high
 
 
+@pytest.mark.slow
 def test_answers_far_from_the_threshold_are_right():
     """Each of 60 streams is wrong with a chance below 1e-9: 5,000 patients, 1,000 or more from the threshold."""
     curator = nz.open(tables(), policy=HOSPITAL, budget=1000)

@@ -46,6 +46,7 @@ def numbers(release):
     return release["n"].values.to_pylist()
 
 
+@pytest.mark.slow_after(1)
 def test_a_repeated_answer_does_not_wait_for_a_running_question(clinic):
     first, gate = clinic.sql(COUNT, spend=1), Gate(clinic._source)
     clinic._source = gate
@@ -64,6 +65,7 @@ def test_a_repeated_answer_does_not_wait_for_a_running_question(clinic):
     assert (gate.computed, len(clinic.ledger.entries)) == (1, 2)
 
 
+@pytest.mark.slow_after(1)
 def test_another_question_runs_beside_it_as_far_as_the_engine_allows(clinic):
     """Both stand at the gate at once: the curator itself holds no lock while an engine computes."""
     meet = threading.Barrier(2, timeout=LONG)
@@ -80,6 +82,7 @@ def test_another_question_runs_beside_it_as_far_as_the_engine_allows(clinic):
     assert len(clinic.ledger.entries) == 2
 
 
+@pytest.mark.slow_after(1)
 def test_the_same_question_from_many_threads_is_charged_and_drawn_once(clinic):
     gate = Gate(clinic._source)
     clinic._source = gate
@@ -128,6 +131,7 @@ def test_an_interrupt_in_one_thread_leaves_it_to_the_next(clinic):
     assert (len(times), len(clinic.ledger.entries)) == (2, 1)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("ledger", [False, True])
 def test_different_questions_never_overspend(tmp_path, ledger):
     curator = opened(nz.Pure(1), **({"ledger": tmp_path / "x.ledger"} if ledger else {}))
@@ -158,6 +162,7 @@ MANY = [
 ]
 
 
+@pytest.mark.slow
 def test_the_engine_is_not_confused_by_threads():
     """At epsilon 50,000 noise moves no number here by 5 (a chance below e^-80): all are as one thread asks them."""
     alone, crowd = opened(nz.Pure(10**6)), opened(nz.Pure(10**6))
@@ -172,6 +177,7 @@ def test_the_engine_is_not_confused_by_threads():
 # The cache
 
 
+@pytest.mark.slow_after(1)
 def test_an_answer_that_was_dropped_is_read_from_the_ledger(clinic):
     clinic._answers, source = AnswerCache(most_answers=1), watch(clinic)
     a, b, again = (numbers(clinic.sql(text, spend="1/1000")) for text in (COUNT, SUM, COUNT))
@@ -180,6 +186,7 @@ def test_an_answer_that_was_dropped_is_read_from_the_ledger(clinic):
     assert (source.computed, len(clinic.ledger.entries), len(clinic._answers)) == (2, 2, 1)
 
 
+@pytest.mark.slow_after(1)
 def test_a_cache_is_limited_by_bytes_too(clinic):
     clinic._answers, source = AnswerCache(most_bytes=1), watch(clinic)
     assert numbers(clinic.sql(COUNT, spend=1)) == numbers(clinic.sql(COUNT, spend=1))
@@ -189,6 +196,7 @@ def test_a_cache_is_limited_by_bytes_too(clinic):
 # Analysts
 
 
+@pytest.mark.slow
 def test_each_call_says_who_asks(tmp_path):
     where = tmp_path / "x.ledger"
     shares = {"ana": nz.Pure(1), "bob": nz.Pure("1/2")}

@@ -109,6 +109,7 @@ def crowd(seed, n=400):
 # Against the definition
 
 
+@pytest.mark.slow
 @given(tables, keys, all_bounds)
 def test_the_surviving_rows_are_those_of_the_definition(table, key, bounds):
     left = surviving(table, key, bounds)
@@ -125,12 +126,14 @@ def test_larger_tables_agree_too(bounds, spread):
     assert surviving(table, KEY, bounds) == reference(table, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, all_bounds, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(table, bounds, random):
     shuffled = random.sample(table, len(table))
     assert surviving(shuffled, KEY, bounds) == surviving(table, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, tables, all_bounds)
 def test_other_units_do_not_matter(table, more, bounds):
     mine = {unit for unit, _, _ in table}
@@ -139,6 +142,7 @@ def test_other_units_do_not_matter(table, more, bounds):
     assert both == surviving(table, KEY, bounds) + surviving(others, KEY, bounds)
 
 
+@pytest.mark.slow
 @given(tables, all_bounds)
 def test_without_groups_both_bounds_on_rows_apply(table, bounds):
     unit, _, row = columns(table)

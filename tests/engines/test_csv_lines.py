@@ -51,6 +51,7 @@ def unchanged(path, odd, at, end=b"\n"):
     )  # fmt: skip
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
 def test_odd_lines_change_no_other_row(tmp_path, odd):
     for at in (0, 20, 39):
@@ -58,6 +59,7 @@ def test_odd_lines_change_no_other_row(tmp_path, odd):
     assert unchanged(tmp_path / "t.csv", odd, 20, end=b"\r\n")
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(odd=st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), at=st.integers(0, 39))
 @example(odd=b'1,"', at=0)
@@ -65,6 +67,7 @@ def test_arbitrary_bytes_change_no_other_row(tmp_path_factory, odd, at):
     assert unchanged(tmp_path_factory.mktemp("csv") / "t.csv", odd, at)
 
 
+@pytest.mark.slow
 def test_borders_of_blocks_change_nothing(tmp_path, monkeypatch):
     """Characters, quotes and line ends that are cut by a border are read as if there were none."""
     path = tmp_path / "t.csv"
@@ -86,6 +89,7 @@ def test_a_line_that_is_too_long_is_no_row(tmp_path, monkeypatch):
     assert len(read(path, file_of([*LINES, fits]))) == len(others) + 1
 
 
+@pytest.mark.slow
 def test_a_long_line_costs_no_more_than_its_bytes(tmp_path):
     lines = [*LINES, b"7," + b'"a"",' * 400_000, b"8," * 1_000_000]
     assert [row["id"] for row in read(tmp_path / "t.csv", file_of(lines))] == [*range(40), 7, 8]
@@ -111,6 +115,7 @@ def plain(line, count):
     return [f.decode() for f in found[:count]] + [None] * (count - len(found))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(alphabet='a",\r ', max_size=12).map(str.encode), max_size=6))
 def test_fields_are_those_of_the_rule(lines):

@@ -169,6 +169,7 @@ GROUPINGS = [
 CASES = [(ROWS, None, False), (PEOPLE, MANY, True), (NUMBERED, MANY, True)]
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(rows_strategy, st.sampled_from(GROUPINGS), st.sampled_from(CASES))
 def test_measures_are_those_of_a_plain_evaluation_quick(rows, grouping, case):
@@ -292,6 +293,7 @@ def crowd(size, seed=1):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [PEOPLE, NUMBERED])
 def test_limits_hold_for_each_unit(table):
     rows = [row for row in crowd(400) if row[0] == "ann"]
@@ -312,6 +314,7 @@ def test_keys_outside_the_domain_use_no_contribution():
     assert answer(source_of(rows), PEOPLE, (ward,), (("a", "b"),), MEASURES[:1], limits)[1] == [[1, 0]]
 
 
+@pytest.mark.slow
 def test_a_unit_changes_nothing_but_its_own_rows():
     """Other people's rows are chosen alike whether Ann is there or not: her rows can only add."""
     rows = crowd(300)
@@ -331,6 +334,7 @@ def test_a_unit_changes_nothing_but_its_own_rows():
             assert (sums[0] - sums[1] == sums[2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [PEOPLE, NUMBERED])
 def test_colliding_hashes_are_told_apart(table, monkeypatch):
     """With a hash of two values, limits and stability must hold as before."""
@@ -398,6 +402,7 @@ def counting(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 def test_another_number_of_the_kept_rows_needs_no_second_choice(monkeypatch):
     calls = counting(monkeypatch)
     for first in MEASURES[:1], MEASURES[5:6], MEASURES[6:7]:
@@ -424,11 +429,13 @@ def survivors_agree(limits):
 SHARED = [Limits(rows=7), Limits(groups=1, rows_per_group=2), Limits(rows=9, groups=2, rows_per_group=5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", SHARED)
 def test_all_questions_are_about_the_same_rows(limits):
     assert survivors_agree(limits)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("limits", SHARED)
 def test_rows_chosen_by_what_is_asked_alone_are_noticed(limits, monkeypatch):
     every = duckdb_source.tie_breakers
@@ -438,6 +445,7 @@ def test_rows_chosen_by_what_is_asked_alone_are_noticed(limits, monkeypatch):
     assert not survivors_agree(limits)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("table", [PEOPLE, NUMBERED])
 def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch):
     rows, limits = [(f"p{row[0]}{i % 97}", *row[1:]) for i, row in enumerate(crowd(9000))], Limits(rows=5, groups=2)
@@ -453,6 +461,7 @@ def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch)
     assert answers[0] == answers[1]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("limits", [Limits(groups=2), Limits(groups=3, rows_per_group=1), Limits(rows=5, groups=2)])
 def test_a_table_of_all_pairs_keeps_the_same_rows(limits, monkeypatch):
     rows = [row for row in crowd(9000) if row[0] is not None]
@@ -506,6 +515,7 @@ def test_kept_columns_of_all_types_are_those_of_the_table():
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_a_question_that_is_written_once_is_written_again_for_other_domains():
     source, keys = source_of(crowd(300)), (ward,)
     for domains in (("a", "b"),), (("b", "a"),), (("c",),), (("a", "b"),):
@@ -615,6 +625,7 @@ def written(folder, table, name="t.parquet"):
     return folder / name
 
 
+@pytest.mark.slow
 def test_files_frames_globs_and_databases_hold_the_same(tmp_path):
     import pandas
     import polars

@@ -283,6 +283,7 @@ def expressions(draw, family=None, depth=4):
     return made
 
 
+@pytest.mark.slow
 @given(expression=expressions())
 @settings(max_examples=40)
 def test_any_expression_keeps_its_promises(rows, expression):
@@ -296,6 +297,7 @@ def test_any_deep_expression_keeps_its_promises(rows, expression):
     assert fault(expression, rows) is None
 
 
+@pytest.mark.slow
 @given(expression=expressions("number"), grid=st.sampled_from([F(1), F(1, 10), F(1, 3), F(1, 8), F(7)]))
 @settings(max_examples=15)
 def test_steps_are_whole_and_within_bounds(rows, expression, grid):
@@ -535,6 +537,7 @@ def test_stored_values_become_clean(kind, type, values, expected):
     assert not any(str(cell) == "-0.0" for cell in found)
 
 
+@pytest.mark.slow
 @given(
     values=st.lists(st.floats() | st.none(), min_size=1, max_size=20),
     ends=st.tuples(st.fractions(-99, 99), st.fractions(-99, 99)).map(sorted),

@@ -168,6 +168,7 @@ def test_doubles_that_stand_for_many_integers_have_one_partner(tmp_path):
         assert counted(source, schema, text)[0].tolist() == [1]
 
 
+@pytest.mark.slow
 def test_integers_meet_reals_where_they_are_equal(all_tables):
     """By exact arithmetic, for all values; only the count matters here, so each public table is called unique."""
     for one, other in product(("BIGINT", "UBIGINT", "DOUBLE", "DECIMAL(18,2)"), repeat=2):
@@ -185,11 +186,13 @@ def clean(value, stored):
     return float(value) if isinstance(value, str) else Fraction(float(value))
 
 
+@pytest.mark.slow
 def test_a_twin_that_compares_doubles_is_convicted(file, monkeypatch):
     monkeypatch.setattr(compiling, "_exactly", lambda sql, kind, other: sql)
     assert excess((DuckDB(file), {}), "DOUBLE", "BIGINT") > 0
 
 
+@pytest.mark.slow
 def test_a_twin_that_leaves_collations_is_convicted(file, monkeypatch):
     monkeypatch.setattr(opening, "_by_value", column)
     assert excess((DuckDB(file), {}), "VARCHAR", "VARCHAR COLLATE nocase", repeats={"id": 1}) > 0
@@ -208,6 +211,7 @@ def weak(*values):
     return exp.Mod(this=exp.Anonymous(this="hash", expressions=[v.copy() for v in values]), expression=number(2))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("stored", TYPES)
 def test_a_unit_is_the_same_unit_everywhere(file, stored, monkeypatch):
     """Bounding, counts, joins and the numbering of units agree with the values as stored, even where hashes collide."""
@@ -306,6 +310,7 @@ SPELLED = ["ann", "Ann", "aNn", "anN", "ANn", "AnN", "aNN", "ANN", "bob"]
 ENUMERATED = [f"person {i}" for i in range(40)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("names", "one", "stored"),
     [
@@ -320,6 +325,7 @@ def test_one_person_moves_counts_by_no_more_than_stated(tmp_path, names, one, st
     assert 0 < found <= stated
 
 
+@pytest.mark.slow
 def test_a_unit_compared_by_its_number_in_a_type_is_convicted(tmp_path, monkeypatch):
     """Forty choices that are made anew agree with the old ones with probability 2^-39."""
     monkeypatch.setattr(compiling, "base_type", lambda stored: stored.partition("(")[0].replace("ENUM", "VARCHAR"))
@@ -327,6 +333,7 @@ def test_a_unit_compared_by_its_number_in_a_type_is_convicted(tmp_path, monkeypa
     assert found > stated
 
 
+@pytest.mark.slow
 def test_keys_that_differ_are_different_groups(tmp_path):
     path = tmp_path / "x.duckdb"
     with duckdb.connect(str(path)) as connection:

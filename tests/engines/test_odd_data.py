@@ -283,6 +283,7 @@ def test_decimals_of_bytes_of_any_length_are_not_read():
     assert reading._fallible("None", "VARCHAR", "BYTE_ARRAY", "UTF8") is None
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("digits", [4, 9, 20, 38])
 def test_decimals_beyond_their_digits_are_read(tmp_path, digits):
     """Bytes that no writer makes of a number of so many digits."""
@@ -312,6 +313,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_views_are_not_opened(file):
     assert DuckDB(file).tables == ("t",)
     for source in ({"v": file}, {"t": (file, "v")}):

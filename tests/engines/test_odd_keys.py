@@ -151,6 +151,7 @@ def outcome(age, stored):
     return [(column.name, str(column.values.type)) for column in answer.columns]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("age", [50, 0, 110, 111, 112, 120, -1, 127, None])
 def test_no_age_of_bob_decides_whether_the_question_fails(age):
     assert outcome(age, pyarrow.int64()) == outcome(age, pyarrow.int8()) == outcome(50, pyarrow.int16())

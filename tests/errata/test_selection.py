@@ -95,6 +95,7 @@ def pairs(neighbours):
                     yield x, rest
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("neighbours", "sensitivity", "largest", "most"),
     [(nz.Neighbours.ADD_REMOVE, Fraction(1, 2), 0.945, 1), (REPLACE, 1, 1.711, 2)],
@@ -128,6 +129,7 @@ def test_e20_noisy_max_costs_epsilon_for_monotone_queries_only():
     assert loss([-behind, 0, 0], [1 - behind, -1, -1], 2) == pytest.approx(1.0, abs=1e-9)  # Lap(2/epsilon)
 
 
+@pytest.mark.slow
 def test_e20_no_shift_does_worse():
     starts = [(0, 0, 0), (-3, 0, 0), (-6, -2, 0)]
     monotone = [s for s in itertools.product((0, 1), repeat=3) if any(s)]

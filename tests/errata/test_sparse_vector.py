@@ -34,6 +34,7 @@ def test_e16_releasing_the_compared_value_is_not_private(m, leak):
     assert float(mp.log(likelihood(0, 1) / likelihood(1, 0))) == pytest.approx(leak) == (m - 1) / 2
 
 
+@pytest.mark.slow
 def test_e16_indicators_alone_cost_one_and_a_half_epsilon():
     assert loss([RISES] * 400, [FALLS], 2, 2) == pytest.approx(1.5000, abs=1e-9)  # the slide's Lap(2cS/epsilon)
     assert loss([RISES] * 400, [FALLS], 2, 4) == pytest.approx(1.0000, abs=1e-9)  # Lap(4cS/epsilon)

@@ -156,6 +156,7 @@ def histogram_delta(epsilon, scale, threshold, neighbours):
     return max(hockey_stick(*(np.outer(laws[a], laws[b]).ravel() for a, b in pair), epsilon) for pair in pairs)
 
 
+@pytest.mark.slow
 def test_e3_the_truncated_histogram_breaks_its_delta():
     epsilon, delta = 2, 0.001
 
@@ -167,6 +168,7 @@ def test_e3_the_truncated_histogram_breaks_its_delta():
     assert moved == pytest.approx(0.0908, abs=5e-5)  # two bins move, so the loss is up to 2 epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("neighbours", "scale"), [(ADD_REMOVE, 1), (REPLACE, 2)])
 def test_e3_the_right_thresholds(neighbours, scale):
     epsilon, delta = 2, 0.001

@@ -64,6 +64,7 @@ def range_variances(strategy):
     return (ends[:, None] + ends - 2 * V)[np.triu_indices(len(V), 1)]
 
 
+@pytest.mark.slow
 def test_e12_orthonormal_noise_is_worse_than_no_transform():
     m = 256
     weighted = haar(m)
@@ -76,6 +77,7 @@ def test_e12_orthonormal_noise_is_worse_than_no_transform():
     assert range_variances(weighted).max() == pytest.approx(373.5, abs=0.05)
 
 
+@pytest.mark.slow
 def test_e12_small_domains_favour_the_identity():
     assert range_variances(np.eye(256)).mean() == pytest.approx(172, abs=0.5)
     assert range_variances(haar(256)).mean() == pytest.approx(221, abs=0.5)

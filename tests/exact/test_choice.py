@@ -50,6 +50,7 @@ def test_the_coin_turns_where_the_probability_says(i):
             assert accepts(at, turn - 1) == i
 
 
+@pytest.mark.slow
 def test_draws_follow_the_weights_whatever_the_floats_say():
     law = np.exp(-near())
     for errors in (0.0, np.array([0, -1e-7, 0, 1e-8, -1e-7, -3.0])):
@@ -57,6 +58,7 @@ def test_draws_follow_the_weights_whatever_the_floats_say():
         assert p_value(np.bincount(draws, minlength=len(Y)), law / law.sum()) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_weights_are_rejected():
     law = np.exp(-near() * 1.5)
     draws = [choice.choose(near(), weight) for _ in range(4000)]
@@ -68,6 +70,7 @@ def test_a_proposal_that_is_too_low_is_noticed():
         choice.choose(np.array([1.0]), lambda i: exp_real(Fraction(0)))
 
 
+@pytest.mark.slow
 def test_the_largest_number_of_choices_does_not_overflow():
     assert int(np.cumsum(choice.proposed(np.zeros(choice.LARGEST)))[-1]) < 2**63
 

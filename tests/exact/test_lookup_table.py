@@ -54,6 +54,7 @@ ODD = st.lists(st.integers(1, 10**6) | st.integers(1, 3), min_size=2, max_size=4
 DYADIC = st.lists(st.integers(1, 50), min_size=1, max_size=20).map(lambda w: [*w, (1 << sum(w).bit_length()) - sum(w)])
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(ODD | DYADIC, st.integers(-9, 9), st.integers(0, ONES))
 def test_every_wall_parts_its_two_atoms(weights, first, more):

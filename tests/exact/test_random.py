@@ -193,6 +193,7 @@ def seeds(function):
     return {"seed", "random_state", "random_seed"} & set(parameters)
 
 
+@pytest.mark.slow
 def test_no_public_call_takes_a_seed():
     found = dict(public_callables(noisette))
     assert "noisette.exact.vector.discrete_laplace" in found

@@ -3,6 +3,7 @@
 Nothing is timed here, so there is no false alarm. `benchmarks.independence` measures what is left in time.
 """
 
+import gc
 import sys
 from fractions import Fraction
 
@@ -56,11 +57,13 @@ def work(draw, rng):
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # others may have functions that run whenever garbage is collected
     sys.settrace(trace)
     try:
         value = draw(rng)
     finally:
         sys.settrace(before)
+        gc.enable()
     return value, lines
 
 

@@ -160,6 +160,7 @@ TWINS = [
 ]
 
 
+@pytest.mark.slow_after(7)
 @pytest.mark.parametrize(("twin", "arguments", "pmf"), TWINS)
 def test_broken_twins_do_not_pass_the_walk(twin, arguments, pmf):
     assert misfits(walk(twin, *arguments), pmf)

@@ -83,6 +83,7 @@ def test_shells_lie_under_their_chords():
             assert math.sqrt(t) / float(s) >= float(chord) - 1e-12
 
 
+@pytest.mark.slow
 def test_about_half_of_the_attempts_succeed_in_any_dimension():
     for d in (1, 9, 100):
         kept = sum(_attempt_round(Fraction(2), d, SYSTEM) is not None for _ in range(200))

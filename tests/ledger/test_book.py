@@ -37,6 +37,7 @@ def decisions(ledger, costs):
     return found
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize(("budget", "costs"), BUDGETS)
 def test_it_decides_like_a_ledger_in_memory_and_a_filter(where, budget, costs):
     book = open_ledger(where, budget=budget)
@@ -55,6 +56,7 @@ def test_it_decides_like_a_ledger_in_memory_and_a_filter(where, budget, costs):
     again.close()
 
 
+@pytest.mark.slow
 @given(st.lists(st.fractions(0, 1, max_denominator=10**6), max_size=30))
 def test_sums_are_written_and_read_exactly(costs):
     account = Account.of(Pure(100))
@@ -63,6 +65,7 @@ def test_sums_are_written_and_read_exactly(costs):
     assert account.state.total.epsilon == sum(costs)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(st.integers(2**60, 2**64), min_size=40, max_size=60))
 def test_sums_stay_short_and_are_rounded_up(denominators):

@@ -45,6 +45,7 @@ def test_a_chain_that_nobody_touched_is_well(texts):
     assert all(first_bad(rows, head_of(rows), Head(row.number, row.hash)) is None for row in rows)
 
 
+@pytest.mark.slow
 @given(TEXTS, st.data())
 def test_an_edit_is_found_and_named(texts, data):
     rows = chained(texts)

@@ -22,6 +22,7 @@ def crashed(where, folder, rounds, twin=""):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_few_kills(tmp_path):
     found = crashed(str(tmp_path / "x.ledger"), tmp_path, 9)
     assert found["faults"] == []
@@ -36,6 +37,7 @@ def test_many_kills(where, tmp_path):
     assert found["killed"]["nowhere"] <= ROUNDS // 10
 
 
+@pytest.mark.slow
 def test_a_twin_that_commits_after_it_drew_is_caught(tmp_path):
     found = crashed(str(tmp_path / "x.ledger"), tmp_path, 5, "late")
     assert "an answer was handed out without its charge" in found["faults"]

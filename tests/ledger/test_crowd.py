@@ -24,10 +24,12 @@ def crowd(where, folder, processes, charges, twin=""):
     return [done.stderr] if done.returncode else faults(where, folder, processes, charges)
 
 
+@pytest.mark.slow
 def test_a_few_processes(where, tmp_path):
     assert crowd(where, tmp_path, 4, 60) == []
 
 
+@pytest.mark.slow
 def test_one_ledger_is_begun_however_many_begin_it(where):
     code = """
 import os, sys

@@ -46,6 +46,7 @@ def test_a_full_disk(path):
     book.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(path):
     code = """
 import resource, signal, sys
@@ -311,6 +312,7 @@ def test_postgres_needs_its_extra(monkeypatch):
         open_ledger("postgresql://x/y", budget=Pure(1))
 
 
+@pytest.mark.slow
 def test_a_forked_process_opens_a_connection_of_its_own(where):
     code = """
 import os, sys

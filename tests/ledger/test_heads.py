@@ -43,6 +43,7 @@ def delete(ledger):
         path.unlink()
 
 
+@pytest.mark.slow
 def test_a_deleted_ledger_is_missed(tmp_path):
     data, ledger = write(tmp_path / "data.parquet"), tmp_path / "x.ledger"
     assert ask(data, ledger) == Pure("0.75").epsilon
@@ -58,6 +59,7 @@ def test_a_deleted_ledger_is_missed(tmp_path):
     assert ask(data, ledger, spend="0.5") == Pure("0.25").epsilon
 
 
+@pytest.mark.slow
 def test_a_second_ledger_for_the_same_data(tmp_path):
     data = write(tmp_path / "data.parquet")
     ask(data, tmp_path / "x.ledger")
@@ -68,6 +70,7 @@ def test_a_second_ledger_for_the_same_data(tmp_path):
     assert ask(data, tmp_path / "x.ledger", spend="0.5") == Pure("0.25").epsilon  # the first one goes on
 
 
+@pytest.mark.slow
 def test_data_that_change_stay_with_their_ledger(tmp_path):
     data, ledger = tmp_path / "data.parquet", tmp_path / "x.ledger"
     for rows in (300, 299, 500):
@@ -130,6 +133,7 @@ def backup_of(ledger):
     return {path: path.read_bytes() for path in ledger.parent.glob(f"{ledger.name}*")}
 
 
+@pytest.mark.slow
 def test_a_backup_with_its_head_is_found_until_it_is_accepted(tmp_path):
     data, ledger = write(tmp_path / "data.parquet"), tmp_path / "x.ledger"
     ask(data, ledger)
@@ -192,6 +196,7 @@ def held(source, **rules):
     return contents(found.tables, found.schema)
 
 
+@pytest.mark.slow
 def test_contents_are_those_of_a_copy(tmp_path):
     one = write(tmp_path / "a.parquet", 50_000, more=[f"{i:0100}" for i in range(50_000)])
     two = shutil.copy(one, tmp_path / "b.parquet")
@@ -211,6 +216,7 @@ def test_either_end_of_a_file_counts(tmp_path, line):
     assert first != second
 
 
+@pytest.mark.slow
 def test_contents_of_many_files_and_of_none(tmp_path):
     for i in range(40):
         write(tmp_path / f"part-{i:02}.parquet", i + 1)

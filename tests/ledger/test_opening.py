@@ -20,6 +20,7 @@ def test_without_a_ledger_charges_are_in_memory():
     assert isinstance(opened(BUDGET).ledger, Memory)
 
 
+@pytest.mark.slow_after(1)
 def test_what_was_spent_is_spent_after_a_restart(where):
     curator = opened(BUDGET, ledger=where)
     curator.sql(COUNT, spend="0.3")
@@ -38,6 +39,7 @@ def test_what_was_spent_is_spent_after_a_restart(where):
     again.ledger.close()
 
 
+@pytest.mark.slow
 def test_answers_about_files_are_kept_and_those_about_newer_ones_are_charged(tmp_path):
     import pyarrow
     from pyarrow import parquet
@@ -66,6 +68,7 @@ QUESTIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["add/remove", "replace"])
 def test_every_sort_of_question_can_be_checked_from_its_entry_alone(tmp_path, neighbours):
     from tests.curator.clinic import POLICY
@@ -130,6 +133,7 @@ def test_nothing_is_drawn_if_the_charge_cannot_be_written(tmp_path):
     curator.ledger.close()
 
 
+@pytest.mark.slow
 def test_analysts_have_shares(tmp_path):
     curator = opened(BUDGET, ledger=tmp_path / "x.ledger")
     curator.ledger.share({"ana": nz.Pure("0.2")}, why="a pilot")
@@ -145,6 +149,7 @@ def test_analysts_have_shares(tmp_path):
     nobody.ledger.close()
 
 
+@pytest.mark.slow
 def test_the_ledger_of_other_data_is_refused(tmp_path):
     import pyarrow
     from pyarrow import parquet
@@ -181,6 +186,7 @@ def test_another_budget_is_refused(tmp_path):
         opened(nz.Approx(2, "1e-6"), ledger=tmp_path / "x.ledger")
 
 
+@pytest.mark.slow
 def test_a_ledger_whose_fingerprints_have_declared_types_goes_on(tmp_path):
     """Earlier versions hashed the declared types of a CSV file; the owner may edit these from now on."""
     file, ledger = tmp_path / "a.csv", tmp_path / "x.ledger"

@@ -74,6 +74,7 @@ def others(value):
             return [[], [*value, *value[:1]] or [1]]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_any_change_of_a_record_is_found(data, records, name):
     record, tried = records[name], 0
@@ -90,6 +91,7 @@ def test_any_change_of_a_record_is_found(data, records, name):
     assert tried > 30
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_anything_that_is_taken_out_or_put_in_is_found(data, records, name):
     record = records[name]
@@ -146,6 +148,7 @@ def test_a_head_that_never_was_is_found(data, records):
             check(json.dumps({**records["groups"], "ledger": {**place, "head": head}}), ledger=data.ledger)
 
 
+@pytest.mark.slow
 def test_another_charge_for_the_same_question_is_not_that_of_the_record(tmp_path):
     """A frame may be another one the next time, so the same question about it is charged again."""
     found = []
@@ -223,6 +226,7 @@ def test_questions_that_are_asked_together_have_a_record_each(data):
 # Ledgers
 
 
+@pytest.mark.slow_after(1)
 def test_both_databases(where):
     curator = opened(nz.Approx(2, "1e-6"), ledger=where)
     text = curator.sql(WARDS, spend=1).to_json()
@@ -235,6 +239,7 @@ def test_both_databases(where):
     book.close()
 
 
+@pytest.mark.slow
 def test_the_record_of_another_ledger(data, tmp_path):
     other = opened(nz.Approx(60, "1e-6"), ledger=tmp_path / "y.ledger")
     text = other.sql(WARDS, spend=1).to_json()
@@ -243,6 +248,7 @@ def test_the_record_of_another_ledger(data, tmp_path):
     other.ledger.close()
 
 
+@pytest.mark.slow
 def test_a_record_is_a_head_that_is_kept_elsewhere(tmp_path):
     """A ledger that was rolled back to before the record, and accepted, is convicted by it."""
     where, backup = tmp_path / "x.ledger", tmp_path / "backup"

@@ -65,6 +65,7 @@ def number(text):
     return Fraction(text.replace(",", ""))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.fractions(Fraction(1, 50), 1, max_denominator=997), st.fractions(Fraction(1, 50), 2, max_denominator=991))
 def test_what_is_asked_is_shown_to_be_more_than_what_is_left(first, second):

@@ -57,6 +57,7 @@ def test_states_are_part_of_the_chain(book, where):
         open_ledger(where)
 
 
+@pytest.mark.slow_after(1)
 def test_of_many_processes_one_keeps_each_number(where, tmp_path):
     book = open_ledger(where, budget=Pure(1), timeout=120)
     book.charge("a stream", Pure("1/2"), [], key="s")

@@ -26,6 +26,7 @@ guarantees = st.one_of(
 )
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("kind", PURE)
 @given(guarantee=guarantees, size=st.integers(1, 50))
 def test_what_is_asked_for_is_kept_and_not_wasted(kind, guarantee, size):

@@ -51,6 +51,7 @@ def test_knorm_wants_its_dimension():
         nz.KNorm(3, 1, dimension=3)
 
 
+@pytest.mark.slow
 def test_knorm_linf_saves_the_logarithm():
     d = 64
     cube = nz.calibrate(nz.KNorm, nz.Pure(1), norm="inf", dimension=d)
@@ -59,6 +60,7 @@ def test_knorm_linf_saves_the_logarithm():
     assert cube.largest_error(0.95) < 0.5 * width
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 def test_knorm_expected_norm_is_dimension_times_scale(norm):
     m = nz.KNorm(norm, 3, dimension=5)

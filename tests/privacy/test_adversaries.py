@@ -113,6 +113,7 @@ def eager(budget: nz.Pure | nz.Approx | nz.ZCDP) -> Callable[[Transcript], Fract
     return strategy
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("delta", ["0.2", "0.1", "0.02"])
 def test_all_transcripts_of_an_approximate_filter(delta):
     ways = list(transcripts(eager(nz.Approx(1, delta))))
@@ -149,6 +150,7 @@ def test_gaussian_costs_may_depend_on_earlier_answers():
     assert (norm.pdf(y) * np.where(loss > 0.8, some_left, all_left)).sum() * step < truth
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("delta", ["0.3", "0.05"])
 @pytest.mark.parametrize("patience", [0.0, 0.5, 2.0])
 def test_all_transcripts_of_an_odometer(delta, patience):

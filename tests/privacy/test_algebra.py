@@ -38,11 +38,13 @@ def meaning(guarantee):
     return type(guarantee), guarantee.numbers, guarantee.neighbours, losses_of(guarantee)
 
 
+@pytest.mark.slow
 @given(guarantees, guarantees)
 def test_sums_commute(a, b):
     assert meaning(a + b) == meaning(b + a)
 
 
+@pytest.mark.slow
 @given(guarantees, guarantees, guarantees)
 def test_the_losses_of_sums_associate(a, b, c):
     """Statements associate within a kind; across kinds a sum of epsilons may become a rho early or late."""
@@ -132,6 +134,7 @@ def test_shares_add_up_to_the_whole(promise, weights):
     assert all(share <= promise for share in shares)
 
 
+@pytest.mark.slow
 @given(promises, st.fractions("1/10", 1), st.fractions("1/10", 1))
 def test_a_share_of_a_share_is_a_share(promise, p, q):
     assert promise.share(p).share(q) == promise.share(p * q)
@@ -143,11 +146,13 @@ def test_groups_of_groups_are_groups(promise, k, m):
     assert promise <= promise.group(k)
 
 
+@pytest.mark.slow
 @given(promises, promises)
 def test_sums_are_restated_part_by_part(a, b):
     assert a.restated(REPLACE) + b.restated(REPLACE) == (a + b).restated(REPLACE)
 
 
+@pytest.mark.slow
 @given(epsilons, epsilons, deltas, deltas)
 def test_delta_falls_in_epsilon_and_epsilon_falls_in_delta(e, f, d, g):
     promise = nz.Approx(1, "1e-4")

@@ -323,6 +323,7 @@ def impatient():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("budget", "cost", "times"),
     [(nz.Pure(1), nz.Pure("0.01"), 100), (nz.ZCDP(1), nz.ZCDP("0.01"), 100), (nz.Approx(1, 0), nz.Pure("0.02"), 50)],

@@ -34,6 +34,7 @@ def test_k_fold_is_repeated_addition(g, k):
     assert g * k == k * g == total
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(pures, zcdps), min_size=3, max_size=3))
 def test_addition_commutes_and_associates_within_a_kind(gs):
     a, b, c = gs

@@ -143,6 +143,7 @@ def hockey(P: np.ndarray, Q: np.ndarray, x: float) -> float:
     return float(np.maximum(0, P - math.exp(x) * Q).sum())
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("e0", [0.4, 1.5, 3.0])
 @pytest.mark.parametrize(("n", "m"), [(4, 1), (5, 2), (5, 4)])
 def test_the_pair_of_fixed_samples_dominates_at_every_epsilon(e0, n, m):

@@ -141,6 +141,7 @@ def test_claim_is_the_largest_move(claim, f, rows, n, relation):
 # Upper bounds and irrational maxima
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("parts", [False, True])
 @pytest.mark.parametrize("r", [HALF, 1])
 def test_matrices_under_replace(parts, r):
@@ -218,6 +219,7 @@ def by_columns(matrix, relation):
     return longest(two if relation is REPLACE else cells)
 
 
+@pytest.mark.slow
 @given(matrices, st.sampled_from(Neighbours))
 def test_workload_is_the_longest_column_or_difference(matrix, relation):
     assert norms(sensitivity.workload(matrix, neighbours=relation)) == by_columns(matrix, relation)

@@ -200,6 +200,7 @@ simple = conditions.filter(lambda text: not any(word in text for word in ("LIKE"
 numbers = st.sampled_from(VALUES)
 
 
+@pytest.mark.slow
 @given(simple, numbers, numbers, numbers, st.sampled_from([None, True, False]), st.sampled_from([None, "A", "B"]))
 def test_the_form_has_the_same_value_for_every_row(text, age, cost, change, smoker, ward):
     row = {"Age": age, "cost": cost, "change": change, "smoker": smoker, "ward": ward}

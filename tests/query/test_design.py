@@ -73,6 +73,7 @@ def test_the_guarantee_is_within_the_promise(text, spend, limits, neighbours):
     assert design.guarantee <= spend
 
 
+@pytest.mark.slow_after(3)
 @pytest.mark.parametrize("spend", [Pure("0.01"), Pure(20), Approx(5, "1e-9"), Approx("1/50", "1e-3"), ZCDP(3)], ids=str)
 @pytest.mark.parametrize("neighbours", Neighbours, ids=str)
 def test_a_batch_keeps_one_promise(spend, neighbours):

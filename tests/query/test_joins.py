@@ -70,6 +70,7 @@ def test_more_than_a_limit_is_left_out_before_the_join():
     assert exact(JOINED, (PEOPLE, replace(ORDERS, limits=Limits(groups=2, rows_per_group=5))), DATA) == [[400]]
 
 
+@pytest.mark.slow
 def test_conditions_on_one_side_come_first():
     """Of the rows that meet the conditions all count, though a person has more rows than the limit."""
     schema = PEOPLE, replace(ORDERS, limits=Limits(rows=5))
@@ -86,6 +87,7 @@ def test_conditions_on_one_side_come_first():
     assert canonical_text(parse(both, tables)) == canonical_text(parse(other, tables))
 
 
+@pytest.mark.slow
 def test_a_condition_on_a_partner_that_may_be_missing_comes_after_a_left_join():
     data = {"people": {"id": [1, 2], "age": [1, 2]}, "orders": {"id": [1], "day": [9]}}
     text = "SELECT count(*) FROM people LEFT JOIN orders USING (id) WHERE {}"
@@ -94,6 +96,7 @@ def test_a_condition_on_a_partner_that_may_be_missing_comes_after_a_left_join():
     assert exact(text.format("age = 2"), (PEOPLE, ORDERS), data) == [[1]]
 
 
+@pytest.mark.slow
 def test_a_table_joined_with_itself_retains_the_same_rows_on_both_sides():
     schema = (replace(ORDERS, limits=Limits(rows=5)),)
     same = "SELECT count(*) FROM orders a JOIN orders b ON a.id = b.id AND a.day = b.day"
@@ -125,6 +128,7 @@ def test_units_that_are_stored_differently_are_refused_before_anything_is_charge
 # What decides about the rows
 
 
+@pytest.mark.slow
 def test_the_choice_depends_on_nothing_but_the_unit_s_own_rows():
     schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id) WHERE id = 7"
@@ -137,6 +141,7 @@ def test_the_choice_depends_on_nothing_but_the_unit_s_own_rows():
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_the_secret_chooses():
     schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id)"
@@ -180,6 +185,7 @@ def test_a_join_that_would_make_too_many_rows_is_refused(repeats):
         asked(JOINED, (private("people", "age", rows=400), private("orders", "day", rows=400)))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("times", [3, 4, 5])
 def test_a_chain_of_self_joins_stays_within_the_cap(times):
     schema = (private("orders", "day", rows=30),)
@@ -206,6 +212,7 @@ def test_time_does_not_grow_with_the_rows_of_one_person():
     assert many < 20 * (few + 0.05)
 
 
+@pytest.mark.slow
 def test_a_sub_query_per_unit_after_a_join_has_one_row_a_unit():
     inner = "SELECT id, count(*) AS n FROM people JOIN orders USING (id) GROUP BY id"
     text = f"SELECT count(*) AS n, sum(least(n, 50)) AS m FROM ({inner}) s"
@@ -228,6 +235,7 @@ def curator(rows):
     return nz.open({name: pyarrow.table(part) for name, part in DATA.items()}, policy=policy, budget=100)
 
 
+@pytest.mark.slow
 def test_an_explanation_names_what_each_side_retains():
     told = " ".join(repr(curator(30).explain(JOINED, spend=1)).split())
     assert "At most 1 row of each id in people is joined; further rows are left out." in told
@@ -247,6 +255,7 @@ def test_other_limits_are_another_question():
     assert one != other
 
 
+@pytest.mark.slow
 def test_a_function_gets_the_rows_that_joins_retain():
     data = curator(5)
     joined = data.table("people").join(data.table("orders"), on="id").where("day < 3")

@@ -38,6 +38,7 @@ def test_a_sum_moves_as_far_as_is_stated_and_no_farther(low, high, part):
     assert max(np.abs(v).max() for v in moves) <= stated.linf
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("low", "high"), BOUNDS)
 def test_the_engine_moves_as_far_as_is_stated(low, high):
     """Rows beyond the bounds, on either side: the farther one moves the sum by just the stated distance."""

@@ -114,6 +114,7 @@ def rows(seed):
 SOURCES = [DuckDB({"t": rows(seed)}, threads=1) for seed in range(12)]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("output", SPANS)
 def test_outputs_without_noise_lie_within(output):
     offer = offered(output)

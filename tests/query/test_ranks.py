@@ -133,6 +133,7 @@ def test_quantiles_together_are_off_by_no_more_than_stated(at, level):
                 assert off_by_more(counts, q, laws, t) <= 1 - level
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", [0.5, 0.9])
 @pytest.mark.parametrize("q", [HALF, Fraction(1, 5)], ids=str)
 @pytest.mark.parametrize("kind", [Quantile, FlippedQuantile])
@@ -157,6 +158,7 @@ def off_by_more(counts, q, laws, t):
     return math.fsum(laws[0][a] * laws[1][b] for a, b in pairs if distance(counts, q, round((a + b) / 2)) > t)
 
 
+@pytest.mark.slow
 def test_what_is_stated_of_quantiles_together_holds_where_most_cells_are_empty():
     """The values of 400 rows are in 20 of 2,000 cells, the others compete with these: no bar for even values holds."""
     counts = np.zeros(2000, np.int64)
@@ -175,6 +177,7 @@ def by_quadrature(scales, t):
     return 1 - 2 / math.pi * math.fsum(np.sin(u * t) / u * density * 0.002)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("scales", [(1.0,), (1.0, 0.5), (0.3, 0.7, 1.0), (0.2, 0.5, 0.8, 1.0)], ids=str)
 @pytest.mark.parametrize("chance", [0.5, 0.1, 0.01])
 def test_tails_of_sums_of_laplace_noise(scales, chance):
@@ -182,6 +185,7 @@ def test_tails_of_sums_of_laplace_noise(scales, chance):
     assert by_quadrature(scales, t) == pytest.approx(chance, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_tails_of_equal_scales_are_a_little_larger():
     t = module._beyond(np.array([1.0, 1.0, 1.0, 0.0]), 0.1)
     assert 0.09 < by_quadrature((1, 1, 1), t) <= 0.1
@@ -291,6 +295,7 @@ def test_how_wide_bars_are():
     assert half / error == pytest.approx(1.45, rel=0.13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("beside", ["a gap", "few rows"])
 def test_what_bars_take_for_granted_matters_and_ranks_do_not_need_it(beside):
     """A quantile beside a wide gap, or with fewer rows above than its bar needs, is missed by more than 20 % of bars.
@@ -339,6 +344,7 @@ def curator():
     return nz.open({"t": TABLE}, budget=nz.Approx(100, "1e-3"), policy={"tables": {"t": RULES}})
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("spend", SPENDS, ids=str)
 def test_deciles_are_told_recorded_and_free_again_in_any_order(spend):
     asked = curator()
@@ -397,6 +403,7 @@ def test_explaining_says_how_many_ranks_and_what_that_takes_for_granted():
     assert many[4].ranks < 0.7 * apart[4]
 
 
+@pytest.mark.slow
 def test_a_frame_asks_for_the_same():
     asked = curator()
     texts = dict(reversed(text.split(" AS ")) for text in LISTED)

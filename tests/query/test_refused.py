@@ -355,6 +355,7 @@ def test_faults_are_placed():
         frame(SCHEMA, "visits").where("age >= ")
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize(
     "deep",
     [

@@ -133,12 +133,14 @@ def checked(question, worlds, *, share=1, **options):
 slow = pytest.mark.slow
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("question", [TOTAL, WARDS], ids=["total", "wards"])
-@pytest.mark.parametrize("limits", [LIMITS[1], *(pytest.param(limits, marks=slow) for limits in LIMITS)], ids=str)
+@pytest.mark.parametrize("limits", [LIMITS[1], LIMITS[0], *LIMITS[2:]], ids=str)
 def test_persons(question, limits):
     assert checked(question, persons(limits)) == []
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ["where", "join once", "join twice", "left join twice", "per unit and ward"])
 def test_relations_of_persons_with_few_rows(name):
     assert checked(RELATIONS[name], persons(Limits(groups=1, rows_per_group=1), most=2)) == []
@@ -151,6 +153,7 @@ def test_relations_of_persons(name, limits):
     assert checked(RELATIONS[name], persons(limits)) == []
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", ALONE)
 def test_each_row_a_unit(name):
     assert checked(ALONE[name], lonely()) == []
@@ -184,6 +187,7 @@ def test_rows_without_a_unit_change_nothing():
 # The stated norms are attained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [Limits(rows=2), Limits(groups=2, rows_per_group=1)], ids=str)
 def test_no_smaller_sensitivity_holds(limits):
     worlds = persons(limits)
@@ -191,6 +195,7 @@ def test_no_smaller_sensitivity_holds(limits):
     assert loose(prepared, arrays, list(neighbours(worlds.worlds, unit=True)), Neighbours.ADD_REMOVE) == []
 
 
+@pytest.mark.slow
 def test_no_smaller_sensitivity_holds_where_each_row_is_a_unit():
     worlds = lonely()
     pairs = list(neighbours(worlds.worlds, unit=False))
@@ -210,19 +215,23 @@ def test_no_smaller_sensitivity_holds_under_replace():
 # Broken twins
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("question", [TOTAL, WARDS], ids=["total", "wards"])
 def test_a_question_without_limits_is_noticed(question):
     assert checked(question, persons(Limits(groups=1, rows_per_group=1)), limited=False)
 
 
+@pytest.mark.slow
 def test_a_limit_off_by_one_is_noticed():
     assert checked(WARDS, persons(Limits(groups=1, rows_per_group=1)), more=1)
 
 
+@pytest.mark.slow
 def test_a_limit_of_a_joined_table_off_by_one_is_noticed():
     assert checked(JOINED["inner"], two_tables(Limits(rows=1)), world="v.w", more=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worlds", [persons(Limits(rows=2)), lonely()], ids=["persons", "rows"])
 def test_a_sensitivity_of_half_is_noticed(worlds):
     found = checked(ALONE["wards"], worlds, share=F(1, 2))
@@ -230,6 +239,7 @@ def test_a_sensitivity_of_half_is_noticed(worlds):
     assert {"l0", "l1", "l2", "linf"} == {norm for _, norm, *_ in found}
 
 
+@pytest.mark.slow
 def test_a_join_that_forgets_units_is_noticed(monkeypatch):
     """Rows of different persons of a world meet: whoever leaves takes rows of others along."""
     binary = compiling.binary
@@ -247,6 +257,7 @@ def test_a_join_that_forgets_units_is_noticed(monkeypatch):
     assert checked(question, worlds, world="v.w")
 
 
+@pytest.mark.slow
 def test_a_repeating_key_taken_for_unique_is_noticed():
     question = f"SELECT {{w}} {ALL} FROM v JOIN twice USING (ward)"
     assert checked(question, lonely(repeats={"ward": 1}))
@@ -255,6 +266,7 @@ def test_a_repeating_key_taken_for_unique_is_noticed():
 # Tables of their own
 
 
+@pytest.mark.slow
 def test_worlds_are_computed_as_if_alone():
     worlds = persons(Limits(rows=1))
     _, arrays = measured(WARDS, worlds)
@@ -266,7 +278,8 @@ def test_worlds_are_computed_as_if_alone():
 OPENED = "SELECT lower(ward), count(*), count(distinct u), sum(x), count(x) FROM v{g}lower(ward)"
 
 
-@pytest.mark.parametrize("every", [40, pytest.param(1, marks=slow)])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("every", [40, 1])
 @pytest.mark.parametrize("limits", [Limits(rows=1), Limits(groups=1, rows_per_group=2)], ids=str)
 def test_unknown_keys(limits, every):
     """A group that nobody is in is not there: its numbers count as 0."""

@@ -102,6 +102,7 @@ def test_all_rows_of_a_unit_are_together_and_the_unit_is_not_shown(curator):
     assert round(number(asked(curator, hidden, bounds=(0, 1)))) == 1
 
 
+@pytest.mark.slow
 def test_rows_of_a_frame_with_joins_and_conditions(curator):
     of = curator.table("visits").where("age >= 45").join(curator.table("places"), on="ward")
 
@@ -139,6 +140,7 @@ def test_explanations_show_each_number_and_what_failures_count_as(curator):
         assert part in shown
 
 
+@pytest.mark.slow
 def test_rows_that_are_units_by_themselves():
     data = pyarrow.table({"x": np.arange(50)})
     table = {"tables": {"t": {"columns": {"x": {"bounds": [0, 50], "nullable": False}}}}}
@@ -201,6 +203,7 @@ def test_bad_options_get_one_sentence(options, message):
     assert str(caught.value).endswith(".")
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_costs_nothing(curator):
     before = repr(curator.budget)
     wrong = [
@@ -220,6 +223,7 @@ def test_what_cannot_be_asked_costs_nothing(curator):
     assert repr(curator.budget) == before
 
 
+@pytest.mark.slow
 def test_rehearsals_and_advice():
     question = Apply(size, blocks=5, bounds=(0, 1000), **SMALL)
     assert question.rehearse(VISITS) == N

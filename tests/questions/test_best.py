@@ -181,6 +181,7 @@ def test_a_run_costs_a_little_more_than_a_third(curator, spend, neighbours):
         assert not inner.guarantee <= nz.Pure(made.procedure.mechanism.each * Fraction(99, 100), neighbours=neighbours)
 
 
+@pytest.mark.slow
 def test_it_is_charged_once_kept_and_its_record_can_be_checked(curator):
     answer = curator.ask(BEST, spend=3)
     again = curator.ask(nz.Best(dict(reversed(BEST.candidates)), by="score"), spend=3)  # in another order
@@ -192,6 +193,7 @@ def test_it_is_charged_once_kept_and_its_record_can_be_checked(curator):
     assert set(part["candidates"]) == {f"from {a}" for a in CUTS}
 
 
+@pytest.mark.slow
 def test_only_the_best_is_kept(curator):
     made = offer(curator)
     drawn = made.draw(curator._source, curator.schema, bytes(16))
@@ -259,6 +261,7 @@ def test_the_widest_bar_of_a_score_is_what_to_expect(curator):
     assert curator.explain(BEST, error=2000).error <= 2000
 
 
+@pytest.mark.slow
 def test_functions_can_be_candidates(curator):
     """The same function with different parameters: the share of ages above a number, far from a half."""
 

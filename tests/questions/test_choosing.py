@@ -31,6 +31,7 @@ def curator():
     return nz.open({"visits": VISITS}, budget=nz.Approx(10**6, "1e-4"), policy=policy)
 
 
+@pytest.mark.slow
 def test_with_much_epsilon_the_best_is_told(curator):
     assert curator.ask(nz.Mode("ward"), spend=1000).rows() == [{"ward": "east"}]
     assert curator.ask(nz.Top("ward", 3), spend=1000).rows() == [{"ward": ward} for ward in WARDS]
@@ -51,6 +52,7 @@ def test_the_most_frequent_of_unknown_keys_is_told_if_it_is_far_ahead(curator):
     assert curator.ask(nz.Mode("illness", of=rare), spend=nz.Approx(1, "1e-6")).rows() == []
 
 
+@pytest.mark.slow
 def test_the_top_of_unknown_keys_has_counts(curator):
     answer = curator.ask(nz.Top("illness", 2), spend=nz.Approx(5, "1e-6"))
     assert answer.rows()[0]["illness"] == "flu"

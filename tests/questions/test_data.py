@@ -133,7 +133,8 @@ def plan_of(built, schema):
     return built.query if isinstance(built, Asked) else None
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("seed", range(8))
 def test_every_plan_that_is_written_reads_as_the_same_plan(tmp_path, seed):
     rng = random.Random(seed)
     curator = opened(rng, tmp_path)
@@ -204,6 +205,7 @@ VALUES = st.recursive(
 FIELDS = sorted({name for file in FILES for name in parameters(getattr(nz, FILES[file]))})
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(sorted(FILES)) | st.text(max_size=8), VALUES | st.dictionaries(st.sampled_from(FIELDS), VALUES))
 def test_arbitrary_json_is_a_question_or_a_sentence(name, fields):
@@ -220,6 +222,7 @@ def test_arbitrary_json_is_a_question_or_a_sentence(name, fields):
     } == set()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_question_with_one_wrong_value_is_a_question_or_a_sentence(data):

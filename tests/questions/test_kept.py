@@ -58,6 +58,7 @@ def test_the_order_of_candidates_does_not_matter():
     assert [label for label, _ in offers[0].procedure.offers] == [label for label, _ in offers[1].procedure.offers]
 
 
+@pytest.mark.slow
 def test_a_function_tells_columns_apart():
     table = opened().table("t")
     asked = [

@@ -76,6 +76,7 @@ def test_with_much_epsilon_the_lead_is_told(curator):
     assert type(row["lead"]) is int
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_bars_hold_the_true_lead(curator, level):
     made = offer(curator, nz.Mode("ward", lead=True), nz.Pure("1/20"), level=level)

@@ -199,6 +199,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_one_unit_moves_the_numbers_by_what_is_stated_and_no_less(name):
     world = largest(*moved(name), 0)
@@ -207,6 +208,7 @@ def test_one_unit_moves_the_numbers_by_what_is_stated_and_no_less(name):
     assert all(change == stated for _, _, change, stated in tight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "values"])
 def test_a_sensitivity_that_is_too_small_is_noticed(name):
     found, reaches = moved(name)
@@ -217,6 +219,7 @@ def test_a_sensitivity_that_is_too_small_is_noticed(name):
     assert {case[1] for case in faults(found, halved, 0)} == {"l0", "l1", "l2_squared", "linf"}
 
 
+@pytest.mark.slow
 def test_a_unit_that_is_not_cut_beyond_the_last_candidate_is_noticed():
     def uncut(made):
         request = made.procedure.prepared.request
@@ -229,6 +232,7 @@ def test_a_unit_that_is_not_cut_beyond_the_last_candidate_is_noticed():
     assert faults(*moved("rows", twin=uncut), 0)
 
 
+@pytest.mark.slow
 def test_rows_that_are_not_bounded_are_noticed():
     def unbounded(made):
         return changed(made, replace(made.procedure.prepared.request, limits=None))

@@ -181,6 +181,7 @@ def bounded():
     return World([*tables_of(RESTS, OPTIONS), ZEROS, [*ZEROS, (400, 400)]], {"type": "integer", "bounds": [0, 400]})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("by", ["inverse", "smooth"])
@@ -191,12 +192,14 @@ def test_order_statistics_hide_every_person(bounded, relation, limit, by, q):
     assert bounded.worst(offer, BOUNDED[relation]) <= 1e-12
 
 
+@pytest.mark.slow
 def test_one_row_more_of_each_person_shows(bounded):
     """The bound is off by one: the same enumeration finds it."""
     offer = bounded.offer(nz.OrderStatistic("x"), 1, ADD_REMOVE, nz.Pure(2))
     assert bounded.worst(unbounded(offer), BOUNDED[ADD_REMOVE]) > 1e-3
 
 
+@pytest.mark.slow
 def test_a_replaced_person_counts_twice(bounded):
     """Who is replaced takes rows along, and other rows come: noise for one record is too little."""
     offer = bounded.offer(nz.OrderStatistic("x"), 1, REPLACE, nz.Pure(2))
@@ -216,6 +219,7 @@ def test_distances_may_stop_early(bounded, monkeypatch):
 # Trimmed means
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("trim", [0, 1])
@@ -234,6 +238,7 @@ def in_few_parts(offer, more=0):
     )
 
 
+@pytest.mark.slow
 def test_a_size_with_too_little_noise_shows(bounded):
     """The size of the noise tells of the table, too."""
     offer = bounded.offer(nz.OrderStatistic("x", by="smooth"), 1, ADD_REMOVE, nz.Pure(2))
@@ -242,6 +247,7 @@ def test_a_size_with_too_little_noise_shows(bounded):
     assert bounded.worst(bare, BOUNDED[ADD_REMOVE], offer) > 1e-3
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 def test_a_person_moves_the_size_by_as_much_as_its_noise_is_for(bounded, relation, limit):
@@ -307,6 +313,7 @@ def free():
     return World(tables, {"type": "integer"})
 
 
+@pytest.mark.slow
 @BINS
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
@@ -316,6 +323,7 @@ def test_bins_hide_every_person(free, question, limit, relation):
     assert free.worst(offer, FREE[relation]) <= 1e-12
 
 
+@pytest.mark.slow
 @BINS
 def test_bins_of_one_row_more_show(free, question):
     assert free.worst(unbounded(free.offer(question, 1, ADD_REMOVE, STABLE)), FREE[ADD_REMOVE]) > 1e-3
@@ -332,6 +340,7 @@ def test_replacements_do_not_count_for_people_who_may_have_no_value(free):
     assert free.worst(twin, pairs, offer) > 0.5
 
 
+@pytest.mark.slow
 def test_no_table_takes_more_changes_than_it_has_records():
     """So a table without records, which tells nothing, is as near to it as the curve of the tests asks."""
     for n in range(1, 7):
@@ -359,6 +368,7 @@ def both_stages(offer, seen):
     return found
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 def test_a_centre_of_unknown_width_hides_every_person(free, relation):
     offer = free.offer(nz.Centre("x"), 1, relation, nz.Approx(5, "1/10"))
@@ -470,6 +480,7 @@ def test_what_is_not_stable_is_null_and_is_paid_for(clinic):
     assert row["spread"] is None
 
 
+@pytest.mark.slow
 def test_the_same_question_is_free_in_other_words_and_at_another_level(clinic):
     curator, _ = clinic
     of = curator.table("visits")
@@ -507,6 +518,7 @@ def test_explanations_say_what_is_needed(clinic):
     assert curator.budget.entries == ()
 
 
+@pytest.mark.slow
 def test_an_error_can_be_asked_for(clinic):
     curator, _ = clinic
     for question in (nz.TrimmedMean("age", 100), nz.OrderStatistic("age", by="smooth"), nz.OrderStatistic("day")):
@@ -526,6 +538,7 @@ WILD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("values", WILD, ids=range(len(WILD)))
 @pytest.mark.parametrize("relation", ["add/remove", "replace"])
 @pytest.mark.parametrize("victim", [False, True])

@@ -86,6 +86,7 @@ def graphs():
     return Graphs(TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", nz.Neighbours, ids=str)
 @pytest.mark.parametrize("limit", [1, 2])
 @pytest.mark.parametrize("by", ["smooth", "inverse"])
@@ -95,6 +96,7 @@ def test_triangles_hide_every_person(graphs, relation, limit, by):
     assert graphs.worst(offer, neighbours(relation)) <= 1e-12
 
 
+@pytest.mark.slow
 def test_one_edge_more_of_each_person_shows():
     """Two books: whoever owns both of their spines moves the number by twice what noise for one edge hides."""
     pages = 10
@@ -133,6 +135,7 @@ def edges_of(people, limit=9):
     return {frozenset((TOWNS[i], TOWNS[j])) for i, j in found.tolist()}, offer, found
 
 
+@pytest.mark.slow
 def test_loops_nulls_and_strangers_are_no_edges_and_repeats_are_one():
     people = [("AB", "BA", "AB"), ("CC", ".A", "B.", "..", "AX", "YZ"), ("BC",)]
     found, offer, numbers = edges_of(people)
@@ -142,6 +145,7 @@ def test_loops_nulls_and_strangers_are_no_edges_and_repeats_are_one():
     assert offer.procedure.mechanism.statistic.value(offer.procedure.mechanism.statistic.read(numbers)) == 1
 
 
+@pytest.mark.slow
 def test_vertices_are_those_of_the_policy_and_not_of_the_data():
     for people in ([], [("AB",)], [("XY", "A.")]):
         _, offer, _ = edges_of(people)
@@ -212,6 +216,7 @@ def count(pairs):
     )
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("by", [None, "smooth", "inverse"])
 @pytest.mark.parametrize("spend", [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP(2)], ids=repr)
 def test_the_answer_is_near(friends, by, spend):
@@ -223,6 +228,7 @@ def test_the_answer_is_near(friends, by, spend):
     assert row["triangles_low"] <= true <= row["triangles_high"]
 
 
+@pytest.mark.slow
 def test_both_ends_are_alike_and_the_same_question_is_free(friends):
     curator, _ = friends
     first = curator.ask(nz.Triangles("one", "other"), spend=1)

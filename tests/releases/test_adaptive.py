@@ -72,6 +72,7 @@ def test_a_row_pays_one_on_every_branch(made):
         assert found == {F(1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", TREES, ids=lambda made: f"{made.tree.cells} {type(made.noise).__name__}")
 def test_a_unit_of_three_rows_pays_most_with_all_of_them_in_one_cell(made):
     cells = made.tree.cells
@@ -87,6 +88,7 @@ def test_a_unit_of_three_rows_pays_most_with_all_of_them_in_one_cell(made):
     assert (squares, l1) == (8, 4)
 
 
+@pytest.mark.slow
 def test_broken_twins_pay_more(monkeypatch):
     made, right = TREES[0], AdaptiveTree._children
 
@@ -131,6 +133,7 @@ class MissingError(Exception):
     """The walk asks for one more number."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("x", "near"), [((0, 3), (1, 3)), ((2, 2), (2, 1)), ((5, 0), (6, 0))])
 def test_the_law_of_a_small_tree_keeps_epsilon_and_reaches_it(x, near):
     made = AdaptiveTree(Geometric(1), ROW, Tree(2, (2, 1)), (F(2, 5), F(3, 5)), F(3))

@@ -80,6 +80,7 @@ def _sum(made, outputs):
     return sum(round(value * STEPS / 10) for value in values)
 
 
+@pytest.mark.slow
 def test_the_mean_of_blocks_loses_epsilon_and_no_more():
     made = mean(numbers(), terms(4, nz.Pure(1)))
     outputs = [sent(x) for x in (-5, 0, 4, 10, 99)] + [b"failed"]
@@ -110,6 +111,7 @@ def test_the_noise_is_a_block_s_share_of_the_bounds():
         assert expected.half_width == pytest.approx(10 / m * math.log(20), rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spend", SPENDS, ids=repr)
 def test_error_bars_hold_the_mean_of_the_clamped_outputs(spend):
     made, times = mean(numbers((0, 10), (-1, 1)), terms(40, spend, level=0.9)), 300
@@ -176,6 +178,7 @@ def lost(one, worlds, near):
     return max(float(np.abs(laws[a] - laws[b]).max()) for a, b in near)
 
 
+@pytest.mark.slow
 def test_a_median_has_error_bars_that_hold_it():
     made, times = median(numbers(), terms(101, nz.Pure(4), level=0.9)), 300
     outputs = [sent(i / 10) for i in range(101)]
@@ -209,6 +212,7 @@ def test_a_mode_loses_no_more_than_epsilon():
     assert 0.5 < worst <= 1 + 1e-9
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("labels", [LABELS, None])
 def test_a_stable_mode_keeps_its_delta(labels):
     promise = nz.Approx(1, "1/20")

@@ -91,6 +91,7 @@ def test_one_unit_changes_one_block():
     assert most_changed(by_coins) == {"removed": 1, "replaced": 1}
 
 
+@pytest.mark.slow
 def test_a_unit_in_two_blocks_changes_two():
     assert most_changed(by_two_coins, sides=6) == {"removed": 2, "replaced": 2}
 
@@ -115,6 +116,7 @@ def test_rows_that_are_units_draw_by_themselves():
     assert found == [[1, 4], [2, 5], [3, 6]]
 
 
+@pytest.mark.slow
 def test_blocks_and_orders_are_drawn_evenly():
     rows, times = table([("ann", 1), ("bob", 2)], owned=False), 2_000
     seen = dict.fromkeys(itertools.product(range(2), repeat=2), 0)

@@ -159,6 +159,7 @@ def test_a_function_finds_no_way_out_and_no_other_block(tmp_path, monkeypatch):
     assert [one.name for one in tmp_path.iterdir()] == ["rows.csv"]
 
 
+@pytest.mark.slow
 def test_the_same_attempts_work_where_nothing_is_closed(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("private")
@@ -173,6 +174,7 @@ def test_the_same_attempts_work_where_nothing_is_closed(tmp_path):
 # Remembering
 
 
+@pytest.mark.slow
 def test_no_block_leaves_a_trace_for_the_next():
     kept = [0]
 
@@ -191,6 +193,7 @@ def test_no_block_leaves_a_trace_for_the_next():
     assert kept == [0]
 
 
+@pytest.mark.slow
 def test_changing_the_helpers_changes_nothing_for_others():
     def sabotage(rows):
         import pickle
@@ -204,6 +207,7 @@ def test_changing_the_helpers_changes_nothing_for_others():
     assert gave(sabotage, 4) == [None] * 4  # it cannot even answer itself
 
 
+@pytest.mark.slow
 def test_what_a_function_holds_is_taken_when_the_question_is_put():
     held = {"factor": 1}
 
@@ -303,6 +307,7 @@ def test_blocks_run_one_at_a_time_unless_the_owner_allows_more(monkeypatch):
 # Before it is paid
 
 
+@pytest.mark.slow
 def test_missing_modules_are_named_before():
     def needs(rows):
         import no_such_module
@@ -336,6 +341,7 @@ def test_a_function_that_cannot_be_sent_is_refused():
         payload_of(lambda rows: lock.locked(), 1)
 
 
+@pytest.mark.slow
 def test_rehearsals_say_what_went_wrong():
     said = running.tried(payload_of(lambda rows: rows["nothing"], 1), blocks(1)[0](), LIMITS)
     assert "KeyError" in said["failed"]

@@ -108,6 +108,7 @@ def loss(one, other):
 # Aggregates
 
 
+@pytest.mark.slow_after(2)
 @RELATIONS
 @pytest.mark.parametrize("blocks", [3, 4])
 @pytest.mark.parametrize("labels", [LABELS, None], ids=["listed", "open"])
@@ -173,6 +174,7 @@ def test_as_many_times_fewer_blocks_of_the_same_size_need_the_same_lead():
     assert overlapping.lead / 400 == pytest.approx(apart.lead / 100, rel=0.08)
 
 
+@pytest.mark.slow
 def test_the_luck_of_dividing_averages_out_and_nothing_else_does():
     """Blocks of 25 units, of which 55 % are for one label, vote as they do; sixteen times as many of them vary less."""
     units, apart, times = 1_000, 40, 300

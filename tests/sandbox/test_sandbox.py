@@ -42,6 +42,7 @@ def verdict(name, number, arguments=NOTHING, architecture=None):
             at += yes if test else no
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("name", MACHINES)
 def test_nothing_is_allowed_that_is_not_on_the_list(name):
     allowed = {number for number in range(1024) if verdict(name, number) == ALLOW}

@@ -151,6 +151,7 @@ def test_a_purchase_is_paid_before_anything_is_read_and_its_record_can_be_checke
     assert len(answer.to_json()) < 2_000  # its seven hundred cells are named by a digest
 
 
+@pytest.mark.slow
 def test_an_offer_says_how_many_rows_may_lie_beyond():
     staff = opened()
     [(low, high)] = offer(staff, "pay", nz.Pure(1)).expected()
@@ -171,6 +172,7 @@ def test_the_same_purchase_is_free_in_every_process(tmp_path):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_too_few_rows_are_an_answer_that_is_paid():
     staff = opened(data=DATA.slice(0, 4))
     with pytest.raises(NoisetteError, match=r"too few rows .* was charged"):
@@ -205,6 +207,7 @@ def test_keys_are_those_that_many_share():
     assert answer["ward"].values.to_pylist()[:2] == ["north", "south"]
 
 
+@pytest.mark.slow
 def test_what_is_bought_once_is_free_and_another_price_is_another_purchase():
     staff = opened()
     first = staff.bounds("pay", spend=10)
@@ -219,6 +222,7 @@ def test_what_is_bought_once_is_free_and_another_price_is_another_purchase():
     assert (staff.schema["staff"].column("pay").kind.low, staff.schema["staff"].column("pay").kind.high) == first
 
 
+@pytest.mark.slow
 def test_whoever_shares_a_ledger_sees_a_purchase(tmp_path):
     """Purchases are entries of the ledger: two curators see those of each other, and no schema changes in place."""
     pyarrow.parquet.write_table(DATA, tmp_path / "staff.parquet")
@@ -241,6 +245,7 @@ def test_whoever_shares_a_ledger_sees_a_purchase(tmp_path):
     assert "pay" not in str([body for body in one.ledger.purchases if body["what"] == "keys"])
 
 
+@pytest.mark.slow
 def test_threads_that_buy_the_same_pay_once():
     staff = opened()
     with ThreadPoolExecutor(8) as pool:

@@ -66,6 +66,7 @@ def test_rows_of_nobody_are_not_counted(units):
     assert counted(opened(pyarrow.table({"who": units})), most=4) == ((1, 2, 4), [1, 0, 1, 0])
 
 
+@pytest.mark.slow
 def test_units_are_counted_between_candidates():
     f = np.random.default_rng(5).geometric(0.1, 300)
     limits, found = counted(opened(table(f)), most=20)
@@ -244,6 +245,7 @@ def test_a_bought_limit_makes_the_same_question_as_a_declared_one():
     assert text(bought) == text(opened(table([1]), rows=4)) != text(opened(table([1]), rows=8))
 
 
+@pytest.mark.slow
 def test_the_same_purchase_is_free_in_every_process_and_gives_the_same(tmp_path):
     pyarrow.parquet.write_table(table(np.random.default_rng(5).geometric(0.2, 50)), tmp_path / "visits.parquet")
     found = []

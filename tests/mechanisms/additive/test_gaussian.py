@@ -87,6 +87,7 @@ def test_no_whole_vector_loses_more_than_the_worst(sigma, square, largest, count
         assert twice * (1 - 1e-9) <= (promise * 2).delta_at(eps)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize(
     ("square", "largest"), [(2, 1), (3, 1), (10, 1), (8, 2), pytest.param(100, 10, marks=pytest.mark.slow), (100, 1)]
 )

@@ -18,6 +18,7 @@ finite = st.floats(-1e12, 1e12)
 vectors = npst.arrays(float, st.integers(1, 9), elements=finite)
 
 
+@pytest.mark.slow
 @given(vectors, st.sampled_from([1, 2, math.inf]), st.sampled_from([Fraction(1, 8), Fraction(1, 10), Fraction(2**-30)]))
 def test_rounding_costs_at_most_one_grid(x, norm, grid):
     """||r(x) - r(x')|| * step <= ||x - x'|| + grid, exactly, for neighbours made to straddle cells."""

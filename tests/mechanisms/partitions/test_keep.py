@@ -42,6 +42,7 @@ def faults(table: list[int], eps: Fraction, delta: Fraction) -> int:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.fractions("1/20", 6, max_denominator=100), st.integers(1, 90))
 def test_the_rounded_table_is_private_and_no_entry_could_be_larger(eps, bits):
@@ -80,6 +81,7 @@ def test_two_groups_keep_the_promise_and_use_it_up(eps, delta):
     assert worst >= float(Fraction(delta)) * (1 - 1e-6)
 
 
+@pytest.mark.slow
 def test_broken_twins_break_the_promise():
     promise = Approx(1, "1e-3")
     m = Keep.calibrated(promise, groups=2)
@@ -113,6 +115,7 @@ def test_many_groups_gain_by_optimal_composition():
     assert best.least(0.5) < plain.least(0.5) / 2
 
 
+@pytest.mark.slow
 def test_several_units_and_sensitivities():
     m = Keep.calibrated(Approx(1, "1e-4"), 2, groups=2)
     assert m.groups == 2

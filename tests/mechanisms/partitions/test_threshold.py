@@ -54,6 +54,7 @@ def worst(m: Threshold, groups: int, eps: float, counts: tuple[int, ...]) -> flo
     )
 
 
+@pytest.mark.slow_after(4)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize(("eps", "delta"), [(1, "1e-3"), (3, "1e-4"), ("1/2", "1/200")])
@@ -66,6 +67,7 @@ def test_neighbours_keep_the_promise(noise, groups, eps, delta):
     assert worst(m, groups, 0.99 * e, (0, 1, t, t + 30)) > stated, "and no smaller epsilon would do"
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("noise", NOISES)
 def test_broken_twins_break_the_promise(noise):
     promise = Approx(1, "1e-3")
@@ -197,6 +199,7 @@ def test_replacing_moves_twice_as_many_groups(noise):
     assert max(divergence(m, move, 1.0) for move in moves) <= 1e-3
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [Threshold(1, 6), Threshold(2, 8, noise="gaussian", epsilon=1)])
 def test_draws_follow_the_law(m):
     n, count = m.threshold + 1, 200_000

@@ -47,6 +47,7 @@ def test_truncated_noise_is_what_its_definition_sums_to(scale, reach):
     assert noise.tail(reach) == 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("scale", "reach"), [(1, 4), ("5/2", 9), (40, 10)])
 def test_truncated_noise_is_drawn_exactly(scale, reach):
     z, p = summed(scale, reach)
@@ -146,6 +147,7 @@ def test_truncated_noise_at_published_points(eps, delta, reach, true):
     assert float(m.guarantee().delta) == pytest.approx(true, rel=1e-3)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.fractions("1/20", 4, max_denominator=20), st.integers(2, 12))
 def test_truncated_noise_has_the_smallest_reach_and_is_never_worse_than_geometric(eps, digits):
@@ -208,6 +210,7 @@ WORLDS = [
 ]
 
 
+@pytest.mark.slow_after(8)
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize(("groups", "weight", "relation"), WORLDS)
 def test_all_neighbours_of_small_worlds_keep_the_promise(noise, groups, weight, relation):
@@ -347,6 +350,7 @@ def nothing(law, least, count, rng):
     return np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
+@pytest.mark.slow
 def test_many_groups_of_any_size():
     counts = np.full(200_000, 1)
     counts[::1000] = 2**62

@@ -67,6 +67,7 @@ def test_several_records_are_so_many_times_one():
     assert found == pytest.approx(float(m.guarantee(2).epsilon), rel=1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     "m", [Extent(1, cells=4, within=2, beyond=1), Extent(2, cells=3, within=4, beyond=2, neighbours=REPLACE)]
 )
@@ -78,6 +79,7 @@ def test_the_law_is_that_of_the_definition(m):
         assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", [{"over": 2}, {"queried": 2}, {"apart": False}], ids=str)
 def test_half_the_noise_and_a_second_search_over_all_cells_are_convicted(twin):
     m = Extent(1, cells=3, within=3, beyond=1)
@@ -87,6 +89,7 @@ def test_half_the_noise_and_a_second_search_over_all_cells_are_convicted(twin):
     assert worst(broken, ADD_REMOVE) > 1.3
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law():
     m, counts = Extent(1, cells=6, within=3, beyond=1), [1, 0, 4, 2, 0, 2]
     law, draws = m.outcomes(counts), [m(counts) for _ in range(4000)]
@@ -117,6 +120,7 @@ def found(law):
     return [(y, p) for y, p in law.items() if y is not None]
 
 
+@pytest.mark.slow
 def test_ends_are_found_and_too_few_values_are_none():
     m = Extent.calibrated(nz.Pure(1), cells=200, level=1 - 1e-9)
     values = [0] * 100 + [500, 0, 0, 500] + [0] * 96
@@ -126,6 +130,7 @@ def test_ends_are_found_and_too_few_values_are_none():
     assert m.outcomes([1] + [0] * 199)[None] > 0.99
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("m", examples, ids=repr)
 def test_errors_stay_within_the_interval(m):
     rng = np.random.default_rng()

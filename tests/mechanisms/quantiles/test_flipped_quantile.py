@@ -127,6 +127,7 @@ def test_a_score_with_a_b_of_more_than_the_cells_own_records_is_convicted():
     assert worst > 2.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counts", [[2, 1, 3, 1, 2, 2], [0, 0, 9, 0, 0, 0], [0] * 6, [1, 40, 0, 2, 40, 1]], ids=str)
 def test_draws_follow_the_law(counts):
     m = FlippedQuantile("3/2", q="1/3", cells=6)
@@ -224,6 +225,7 @@ def test_laws_of_large_tables_are_refused():
         FlippedQuantile(1, q=HALF, cells=2000).outcomes([1] * 2000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
 def test_ranks_are_off_by_no_more_than_stated(level):
     m = FlippedQuantile(2, q="1/3", cells=4)

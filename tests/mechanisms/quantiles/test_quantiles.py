@@ -112,6 +112,7 @@ def test_the_law_is_that_of_the_definition(m):
         assert [law[y] for y in true] == pytest.approx(list(true.values()), rel=1e-11)
 
 
+@pytest.mark.slow_after(5)
 @pytest.mark.parametrize("m", SMALL + SHIFTED, ids=repr)
 def test_every_pair_of_small_tables_keeps_epsilon(m):
     laws = {t: m.outcomes(histogram(t, m.cells)) for t in tables(m.cells, 6)}
@@ -156,6 +157,7 @@ def test_a_shifted_minimum_is_no_minimum():
     assert found[0] <= 2 * (1 + 1e-12) < 2.3 < found[1]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [LevelsForgotten, HalfSensitive])
 def test_broken_twins_are_convicted(twin):
     m = examples[0]
@@ -225,6 +227,7 @@ def test_without_ties_in_both_halves_quantiles_go_astray():
     assert Quantiles(8, cells=64).error(y, counts) > 400
 
 
+@pytest.mark.slow
 def test_what_is_released_does_not_decrease():
     m = Quantiles("1/2", at=[Fraction(i, 20) for i in range(21)], cells=30)
     for y in m.release(np.random.default_rng().integers(0, 3, (30, 30))):
@@ -251,6 +254,7 @@ SIDES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [Fraction(1, 5), Fraction(3)])
 @pytest.mark.parametrize("name", SIDES)
 def test_places_follow_their_law(name, rate):
@@ -262,6 +266,7 @@ def test_places_follow_their_law(name, rate):
     assert p_value(np.bincount(draws, minlength=last - first + 1), exact_places(spread, side, q, rate)) > ALPHA
 
 
+@pytest.mark.slow
 def test_cells_follow_their_law():
     m = Quantiles("3/2", at=["1/3"], cells=6)
     for counts in ([2, 1, 3, 1, 2, 2], [0, 0, 9, 0, 0, 0], [0] * 6):
@@ -309,6 +314,7 @@ def test_rank_errors_stay_within_the_interval(m, level):
         assert within >= level - 1e-12
 
 
+@pytest.mark.slow
 def test_where_values_lie_evenly_ranks_err_like_sums_of_laplace_noise():
     """The error of each quantile, of a table with one value in each of 1,000 cells, in standard deviations."""
     m = Quantiles(2, at=("1/10", "1/2", "3/5", "9/10"), cells=1000, shift=(-30, 20, 0, 50))
@@ -345,6 +351,7 @@ promises = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(promises, st.integers(1, 9), st.integers(1, 20))
 def test_what_is_asked_for_is_kept_and_not_wasted(promise, rows, count):
     at = [Fraction(i + 1, count + 1) for i in range(count)]

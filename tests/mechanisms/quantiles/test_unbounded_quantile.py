@@ -59,6 +59,7 @@ def test_the_law_is_that_of_the_definition(m):
         assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [{"over": 0.5}, {"queries": 0.5}], ids=str)
 def test_half_the_noise_is_convicted(twin):
     m = UnboundedQuantile(1, q="1/2", steps=3, base=2)
@@ -74,6 +75,7 @@ def test_the_general_theorem_charges_more():
     assert step * (m.threshold_rate + 2 * m.rate) > Fraction(14, 10) * m.guarantee(1).epsilon
 
 
+@pytest.mark.slow
 def test_draws_follow_the_law():
     m, counts = UnboundedQuantile(1, q="2/3", steps=6, base=2), [1, 0, 4, 2, 6, 3, 1]
     law, draws = m.outcomes(counts), [m(counts) for _ in range(4000)]

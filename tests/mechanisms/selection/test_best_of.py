@@ -59,6 +59,7 @@ def test_the_law_is_the_sum_over_all_numbers_of_runs(m, weights):
     assert count_law(m, 10**4) @ np.arange(1, 10**4 + 1) == pytest.approx(m.runs)
 
 
+@pytest.mark.slow
 def test_ties_do_not_matter():
     """Two results share the highest score: the earliest, the latest or any of the tied runs, by enumeration."""
     table, m = {(0, "a"): Fraction(1, 2), (1, "b"): Fraction(1, 3), (1, "c"): Fraction(1, 6)}, BestOf(2, each=1)
@@ -249,6 +250,7 @@ def test_a_run_is_any_function_of_the_coins():
     assert 900 < len(calls) < 2400  # 300 runs of 5 on average, sd 77
 
 
+@pytest.mark.slow
 def test_shares_of_better_runs_are_as_stated():
     for m in EXAMPLES:
         even = runs([1] * 80)
@@ -259,6 +261,7 @@ def test_shares_of_better_runs_are_as_stated():
             assert math.fsum(p for share, p in shares if share <= t) >= level - 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.fractions("1/50", 30, max_denominator=50),

@@ -190,6 +190,7 @@ def test_several_records_cost_so_many_steps(records, relation):
     assert m.guarantee(records, neighbours=relation).neighbours is relation
 
 
+@pytest.mark.slow
 def test_two_steps_keep_the_guarantee_of_two():
     m = Choosing(1, 5, candidates=3, growth=1)
     promise = m.guarantee(1, neighbours=REPLACE)
@@ -222,6 +223,7 @@ def test_sensitivities_are_so_many_steps(move, count):
 # The sampler, what to expect, refusals
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("m", "x"),
     [
@@ -242,6 +244,7 @@ def test_nothing_is_released_of_an_empty_table():
     assert {m(x) for x in ({}, {0: 0}, ([], []), {1: 0, 2: 0}) for _ in range(200)} == {None}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [Choosing(1, 4, candidates=3), Choosing("5/2", 9, candidates=3)], ids=repr)
 def test_errors_are_as_stated(m):
     t, seen = m.interval(0.9), 1.0

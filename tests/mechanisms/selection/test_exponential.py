@@ -70,6 +70,7 @@ def test_no_number_of_candidates_is_cheaper(k):
     assert float(choice.loss(Fraction(1), k, up=True)) < 1.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_range_gives_its_rho(monotone):
     m = Exponential(2, candidates=3, monotone=monotone)
@@ -106,6 +107,7 @@ def test_the_range_is_read_off_a_sensitivity():
     assert m.guarantee("3/2").epsilon == 3
 
 
+@pytest.mark.slow
 def test_the_score_is_near_the_best():
     """P(loss >= scale (ln k + t)) <= e^-t."""
     m = Exponential(3, candidates=4)
@@ -126,6 +128,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "wide", "measure", "steep measure"])
 def test_the_law_is_the_definition_and_draws_follow_it(m, scores):
     law = m.pmf(range(m.candidates), scores)
@@ -135,6 +138,7 @@ def test_the_law_is_the_definition_and_draws_follow_it(m, scores):
     assert p_value(np.bincount(draws, minlength=m.candidates), law) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_scales_and_measures_are_told_apart():
     m, scores = Exponential(2, candidates=4, measure=(1, 2, 2, 1)), [0, 1, 3, 2]
     counts = np.bincount([m(scores) for _ in range(4000)], minlength=4)
@@ -216,6 +220,7 @@ promises = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(promises, st.fractions("1/7", 50, max_denominator=7), st.booleans())
 def test_what_is_asked_for_is_kept_and_not_wasted(promise, size, monotone):
     m = calibrate(Exponential, promise, sensitivity=size, candidates=7, monotone=monotone)

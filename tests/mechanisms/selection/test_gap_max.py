@@ -82,6 +82,7 @@ def stated(m, x):
     return m.outcomes(x)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("eps", "delta"), [(1, "1/20"), (3, "1e-3"), ("1/4", "1/10")])
 def test_all_small_scores_keep_the_guarantee_and_use_it_up(eps, delta, monotone):
@@ -127,6 +128,7 @@ def second_best(m, x):
     return {best: 1.0}
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [one_step_more, half_the_reach, certain, second_best])
 def test_broken_twins_are_convicted(twin):
     m = GapMax(1, "1/20", candidates=3)
@@ -154,6 +156,7 @@ def test_published_leads():
 # The sampler, calibration, refusals
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(
     ("m", "x"), [(GapMax(1, "1e-6", candidates=3), [5, 31, 4]), (GapMax("1/2", "1e-3", candidates=2), [21, 0])]
 )

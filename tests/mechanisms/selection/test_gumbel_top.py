@@ -91,6 +91,7 @@ def test_gumbel_noise_once_has_the_law_of_rounds():
 # The theorem
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("k", "n"), [(1, 3), (2, 4), (3, 4), (3, 3)])
 def test_every_move_of_small_scores_keeps_epsilon(monotone, k, n):
@@ -121,6 +122,7 @@ def test_one_count_that_moves_costs_every_round():
     assert m.guarantee(nz.sensitivity.histogram(neighbours=REPLACE)) == nz.Pure(6, neighbours=REPLACE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_the_rho_and_the_deltas_of_rounds_hold(monotone):
     m = GumbelTop(1, candidates=3, k=2, monotone=monotone)
@@ -187,6 +189,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "wide", "even"])
 def test_draws_follow_the_law(m, scores):
     drawn, law = Counter(m(scores) for _ in range(4000)), by_rounds(m, scores)
@@ -194,6 +197,7 @@ def test_draws_follow_the_law(m, scores):
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_scales_are_told_apart():
     m, scores = GumbelTop(2, candidates=4, k=2), [0, 1, 3, 2]
     drawn = Counter(m(scores) for _ in range(20_000))  # a twin passes with p < 1e-12: its p-values are near 1e-75
@@ -241,6 +245,7 @@ def test_floats_are_off_by_less_than_is_said():
     assert np.isinf(_around(_keys(np.zeros(2), ends), np.zeros(2), ends)).all()
 
 
+@pytest.mark.slow
 def test_the_race_of_scores_far_away_is_decided_exactly():
     """Losses of 10^15 scales, where floats cannot tell neighbours apart."""
     losses = np.array([0, 10**17, 10**17 + 500, 10**17 + 1000])
@@ -250,6 +255,7 @@ def test_the_race_of_scores_far_away_is_decided_exactly():
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA
 
 
+@pytest.mark.slow
 def test_a_thousand_of_a_million():
     m, scores = GumbelTop(2, candidates=10**6, k=1000), np.arange(10**6)
     released = m(scores)
@@ -271,6 +277,7 @@ def test_ten_of_a_million_take_a_few_times_as_long_as_an_argmax_of_gumbel_noise(
 # What to expect, calibration, refusals
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("level", [0.5, 0.95])
 @pytest.mark.parametrize("m", [GumbelTop(1, candidates=4, k=2), GumbelTop("5/2", candidates=3, k=3)])
 def test_scores_are_as_near_to_the_best_as_stated(m, level):
@@ -291,6 +298,7 @@ def test_the_error_is_the_largest_loss_of_a_place():
     assert m.error((1, 0, 3), [9, 7, 4, 1]) == 3
 
 
+@pytest.mark.slow
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.booleans())
 def test_what_is_asked_for_is_kept_exactly(epsilon, size, monotone):
     m = GumbelTop.calibrated(nz.Pure(epsilon), size, candidates=7, k=3, monotone=monotone)
@@ -302,6 +310,7 @@ def test_what_is_asked_for_is_kept_exactly(epsilon, size, monotone):
     ) <= nz.ZCDP(epsilon)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("k", "part"), [(1, 1), (3, 0.96), (20, 0.53), (100, 0.26)])
 def test_a_delta_saves_noise(k, part):
     """With a delta, k rounds need that part of the noise of a pure epsilon at most."""

@@ -115,6 +115,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("m", "x"), AWKWARD, ids=["empty", "narrow", "wide", "even", "one", "behind"])
 def test_draws_follow_the_law(m, x):
     draws = [m(x) for _ in range(2500)]
@@ -122,6 +123,7 @@ def test_draws_follow_the_law(m, x):
     assert p_value(np.bincount(draws, minlength=m.points), list(m.outcomes(x).values())) > ALPHA
 
 
+@pytest.mark.slow
 def test_a_grid_of_2_to_the_60_points():
     """Each third of a piece is as likely as the other two, and pieces as their sizes and scores say."""
     m, x = Pieces(2, points=2**60), [(3 * 2**40, 41), (2**60 - 2**43, 14), (2**43 - 3 * 2**40, 39)]
@@ -139,6 +141,7 @@ def test_a_hundred_thousand_pieces():
     assert all(y >= 10**12 - 100 * 10**7 for y in (m(x) for _ in range(5)))
 
 
+@pytest.mark.slow
 def test_too_large_a_bound_of_sizes_changes_nothing_but_time():
     sizes, losses, most = np.array([5, 1, 0, 3]), np.array([2, 0, 1, 1]), np.array([5, 9, 4, 7])
     chances = sizes * np.exp(-losses / 2)
@@ -153,6 +156,7 @@ def test_too_large_a_bound_of_sizes_changes_nothing_but_time():
     assert p_value(careless, np.maximum(chances, 1e-12) / chances.sum()) < ALPHA
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_told_apart():
     m, x = Pieces(2, points=5), [(3, 0), (2, 3)]
     counts = np.bincount([m(x) for _ in range(2500)], minlength=5)

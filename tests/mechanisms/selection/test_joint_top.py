@@ -159,6 +159,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "wide", "steps", "far", "even"])
 def test_draws_follow_the_law(m, scores):
     drawn, law = Counter(m(scores) for _ in range(2000)), by_definition(m, scores)
@@ -221,6 +222,7 @@ def test_where_scores_stand_out_it_beats_rounds_of_the_same_epsilon():
     assert mean_loss(joint, scores, 60) < 0.75 * mean_loss(rounds, scores, 60)
 
 
+@pytest.mark.slow
 def test_where_all_scores_are_near_rounds_are_better():
     scores = [3 * i for i in range(60)]
     joint = JointTop.calibrated(nz.Pure(1), candidates=60, k=2, monotone=True)
@@ -232,6 +234,7 @@ def test_where_all_scores_are_near_rounds_are_better():
 # Calibration and refusals
 
 
+@pytest.mark.slow
 @given(st.fractions("1/100", 20, max_denominator=1000), st.fractions("1/7", 50, max_denominator=7), st.integers(1, 7))
 def test_what_is_asked_for_is_kept_exactly(epsilon, size, k):
     m = JointTop.calibrated(nz.Pure(epsilon), size, candidates=7, k=k)

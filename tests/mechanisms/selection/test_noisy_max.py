@@ -76,6 +76,7 @@ def worst(before, after):
 # The index
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("scores", [[0, 1, 0], [2, 0, 2], [-3, 0, 1]], ids=repr)
 def test_the_law_is_that_of_all_noise(scores):
     m = NoisyMax("2/3", candidates=3)
@@ -83,6 +84,7 @@ def test_the_law_is_that_of_all_noise(scores):
     assert m.pmf(range(3), scores) == pytest.approx([law[i] for i in range(3)], abs=1e-11)
 
 
+@pytest.mark.slow
 def test_the_law_of_fine_scores_is_that_of_continuous_noise():
     scores = [0, 10, 25, 22]  # tenths, of errata E6 and E20
     m = NoisyMax(2000, candidates=4)
@@ -91,6 +93,7 @@ def test_the_law_of_fine_scores_is_that_of_continuous_noise():
     assert continuous == pytest.approx([0.0972, 0.1700, 0.3966, 0.3362], abs=5e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("monotone", [False, True])
 def test_every_move_of_small_scores_keeps_epsilon_and_some_nearly_reach_it(monotone):
     m = NoisyMax(1, candidates=4, monotone=monotone)
@@ -166,6 +169,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "many", "large"])
 def test_draws_follow_the_law(m, scores):
     draws = [m(scores) for _ in range(4000)]
@@ -173,6 +177,7 @@ def test_draws_follow_the_law(m, scores):
     assert p_value(np.bincount(draws, minlength=m.candidates), m.pmf(range(m.candidates), scores)) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_noise_is_told_apart():
     m, scores = NoisyMax(2, candidates=4), [0, 0, 0, 4]
     counts = np.bincount([m(scores) for _ in range(10_000)], minlength=4)
@@ -189,6 +194,7 @@ def test_sums_beyond_64_bits_do_not_wrap(make, monkeypatch):
     assert make is NoisyMax or y[1] in (2**63 - 1, 2**63 - 2)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [NoisyMax(1, candidates=3), NoisyMax("5/2", candidates=4)])
 def test_losses_are_as_stated(m):
     k, t, least, squares = m.candidates, m.interval(0.9), 1.0, 0.0
@@ -223,6 +229,7 @@ def test_chances_to_stray_are_those_of_the_definition(k, loss):
         assert m._strays(loss) == pytest.approx(float(stray), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_coarser_steps_are_careful():
     fine, coarse = NoisyMax(255, candidates=5), NoisyMax(2550, candidates=5)
     assert 10 * fine.interval(0.9) <= coarse.interval(0.9) + 10 <= 10.3 * fine.interval(0.9)
@@ -232,6 +239,7 @@ def test_coarser_steps_are_careful():
 # The gap
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 @pytest.mark.parametrize("scores", [[0, 0, 0], [0, 2, 1], [3, 0, 0]], ids=repr)
 def test_the_law_of_the_gap_is_that_of_all_noise_with_fractions(noise, scores):
@@ -303,6 +311,7 @@ def test_half_the_noise_is_convicted(noise):
         assert (worst(law(x), law(y)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)) is honest
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(
     ("scale", "scores"), [("1/4", [0, 0, 0, 0, 0]), (2, [0, 3, 5, 5, 2]), ("3/2", [9, 4, 4, 0, 1])]
@@ -315,6 +324,7 @@ def test_gaps_that_are_drawn_follow_the_law(noise, scale, scores):
     assert p_value([drawn[y] for y in law], list(law.values())) > ALPHA
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_gap_that_is_never_reduced_is_told_apart(noise):
     """A broken sampler: the difference of whole parts, without the coin."""
@@ -327,6 +337,7 @@ def test_a_gap_that_is_never_reduced_is_told_apart(noise):
     assert p_value([drawn[y] for y in law], list(law.values())) < ALPHA
 
 
+@pytest.mark.slow_after(1)
 @BOTH
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_the_gap_is_as_near_to_the_truth_as_stated(noise, level):
@@ -351,6 +362,7 @@ def held(m, scores, ends):
     return math.fsum(p for (i, gap), p in m.outcomes(scores).items() if ends(gap)[0] <= lead[i] <= ends(gap)[1])
 
 
+@pytest.mark.slow_after(2)
 @BOTH
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
 @pytest.mark.parametrize("scale", ["1/2", "3/2"])
@@ -370,6 +382,7 @@ def test_the_gap_of_a_winner_that_is_not_the_best_shows_nothing_of_its_loss(scor
         assert chances == pytest.approx([chances[0] * a**gap for gap in range(20)], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_lead_of_one_of_many_lies_within_its_bar():
     """Nine that are equal, or nine that are just behind: much noise makes the winner."""
     m = NoisyMaxGap(2, candidates=10)

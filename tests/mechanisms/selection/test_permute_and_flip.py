@@ -70,6 +70,7 @@ def test_the_law_of_many_is_that_of_an_even_choice_among_binomially_many(k):
 # The theorem
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("monotone", [False, True])
 def test_every_move_of_small_scores_keeps_epsilon_and_some_reach_it(monotone):
     m = PermuteAndFlip(1, candidates=3, monotone=monotone)
@@ -125,6 +126,7 @@ AWKWARD = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("m", "scores"), AWKWARD, ids=["ties", "narrow", "wide", "many", "even"])
 def test_draws_follow_the_law(m, scores):
     draws = [m(scores) for _ in range(4000)]
@@ -132,6 +134,7 @@ def test_draws_follow_the_law(m, scores):
     assert p_value(np.bincount(draws, minlength=m.candidates), m.pmf(range(m.candidates), scores)) > ALPHA
 
 
+@pytest.mark.slow
 def test_other_mechanisms_are_told_apart():
     m, scores = PermuteAndFlip(2, candidates=4), [0, 0, 0, 4]
     counts = np.bincount([m(scores) for _ in range(4000)], minlength=4)
@@ -185,6 +188,7 @@ def test_a_million_candidates():
 # What to expect
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [PermuteAndFlip(1, candidates=2), PermuteAndFlip("5/2", candidates=4)])
 def test_losses_are_as_stated(m):
     k, t, worst, squares = m.candidates, m.interval(0.9), 1.0, 0.0

@@ -112,6 +112,7 @@ def test_choosing_among_the_listed_alone_is_convicted():
 # The sampler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [HUGE, 10**40, 5])
 def test_draws_follow_the_law(size):
     lead = math.ceil(3 * math.log(size))
@@ -123,6 +124,7 @@ def test_draws_follow_the_law(size):
     assert p_value([*counts, len(draws) - sum(counts)], [*listed, 1 - sum(listed)]) > ALPHA
 
 
+@pytest.mark.slow
 def test_the_others_are_drawn_evenly():
     m = SparseExponential(1, candidates=HUGE)
     places = np.array([m({HUGE - 1: 1, 0: 2}) >> 60 for _ in range(4000)])
@@ -173,6 +175,7 @@ def test_a_million_listed_candidates_take_about_as_long_as_a_gumbel_race():
 # What to expect, and refusals
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [SparseExponential(1, candidates=2), SparseExponential("5/2", candidates=4)])
 def test_losses_are_as_stated(m):
     t, worst = m.interval(0.9), 1.0

@@ -46,6 +46,7 @@ def test_student_noise_costs_what_a_search_finds(freedom, beta, s):
     assert stated <= freedom * beta + s * (freedom + 1) / (2 * math.sqrt(freedom))  # what is usually stated
 
 
+@pytest.mark.slow
 def test_forgotten_sizes_and_forgotten_shifts_are_convicted():
     for freedom, (beta, s) in itertools.product((1, 3), [(0.3, 0.4), (0.5, 0.2)]):
         true = searched(freedom, beta, s)
@@ -53,6 +54,7 @@ def test_forgotten_sizes_and_forgotten_shifts_are_convicted():
         assert true > float(student_epsilon(freedom, Fraction(beta), Fraction(0))) * 1.01
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3])
 def test_cauchy_noise_takes_a_beta_for_nothing(epsilon):
     s, beta = 2 * math.sinh(epsilon / 2), math.log(2 * math.cosh(epsilon) - 1)
@@ -75,6 +77,7 @@ def divergence(epsilon, r, shift):
     return float((above[1:] + above[:-1]).sum() * (z[1] - z[0]) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "beta", "s"), [(1, 0.1, 0.5), (1, 0.0345, 0.5), (0.3, 0.02, 0.2), (3, 0.5, 2)])
 def test_laplace_noise_costs_what_quadrature_finds(epsilon, beta, s):
     stated = float(laplace_delta(*map(Fraction, (epsilon, beta, s))))

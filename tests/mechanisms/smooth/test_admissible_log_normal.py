@@ -74,6 +74,7 @@ def test_divergences_of_all_orders_stay_below_rho(sigma, beta, s):
     assert rho <= 1.002 * (beta / sigma + c) ** 2 / 2  # Bun and Steinke's
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("sigma", "beta", "s"), GRID)
 def test_the_shift_is_worth_what_the_proof_says(sigma, beta, s):
     """The mean of its losses, under laws that are tilted by every order, and their size."""
@@ -97,6 +98,7 @@ def test_little_of_rho_is_lost_if_it_is_small(epsilon, part):
     assert s >= 0.99 * epsilon * math.exp(-1.5 * sigma**2) / math.sqrt(1 + sigma**2)
 
 
+@pytest.mark.slow
 def test_broken_twins_are_convicted():
     """A smaller sigma fails at high orders, less noise at low ones, and both fail if sizes are forgotten."""
     epsilon, beta = 0.3, 0.06
@@ -124,6 +126,7 @@ def test_a_beta_that_costs_everything_is_refused():
         largest_share("log-normal", Fraction(1), Fraction(0), Fraction(5))
 
 
+@pytest.mark.slow
 def test_no_other_sigma_errs_much_less():
     """The standard deviation is sqrt(2) e^(sigma^2)/s, in units of S."""
     for epsilon, part in itertools.product((0.1, 1), (0.05, 0.4)):

@@ -34,6 +34,7 @@ def worst(m, world, around):
 # The law
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("n", [1, 3, 4])
 def test_the_law_counts_changes_by_search(n):
     m, world = InverseSensitivity("3/2", statistic=MEDIAN), tables(n, 6)
@@ -63,6 +64,7 @@ def test_for_an_odd_number_of_records_it_is_a_quantile_whose_best_cell_gains_hal
 # The theorem
 
 
+@pytest.mark.slow
 def test_all_pairs_of_small_tables_keep_epsilon():
     m = InverseSensitivity(2, statistic=MEDIAN)
     assert 0.5 < worst(m, tables(5, 6), lambda x: neighbours(x, REPLACE, 6)) <= 1 + 1e-12
@@ -75,6 +77,7 @@ def test_all_pairs_keep_epsilon_if_records_come_and_go(q):
     assert 0.5 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE, 4)) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 def test_all_pairs_of_sums_and_of_graphs_keep_epsilon():
     assert worst(InverseSensitivity(2, statistic=Trimmed(3, 0, 3)), tables(3), lambda x: neighbours(x, REPLACE)) <= 1
     world, _, around = graphs(5)

@@ -44,6 +44,7 @@ def replaced(x):
 # The theorem
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("noise", ["cauchy", "student"])
 @pytest.mark.parametrize("beta", ["1/10", "1/4", "3/10"])
 def test_all_pairs_of_small_tables_keep_epsilon(noise, beta):
@@ -57,6 +58,7 @@ def test_all_pairs_of_small_tables_keep_epsilon_if_records_come_and_go():
     assert 0.6 < worst(m, world, lambda x: neighbours(x, ADD_REMOVE, 6), largest_loss) <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_all_pairs_of_small_tables_keep_epsilon_and_delta():
     m = Smooth(1, "1/100", statistic=MEDIAN, beta="1/10", noise="laplace", span=(-150, 156))
     delta = worst(m, tables(3, 6), replaced, lambda P, Q: hockey_stick(P, Q, 1.0))
@@ -86,6 +88,7 @@ def rho(P, Q):
     return max(renyi(P, Q, a) / a for a in (1.01, 1.5, 3, 8, 30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1/4", 1, 3])
 @pytest.mark.parametrize("part", ["1/20", "1/4", "3/4"])
 def test_all_pairs_of_small_tables_keep_rho(epsilon, part):
@@ -95,6 +98,7 @@ def test_all_pairs_of_small_tables_keep_rho(epsilon, part):
     assert 0.1 < worst(m, tables(3, 6), replaced, rho) / (e**2 / 2) <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_all_pairs_of_small_tables_keep_rho_if_records_come_and_go():
     m = Smooth(1, statistic=Order("1/2", 0, 6), beta="1/4", noise="log-normal", span=(-150, 156))
     world = [x for n in range(4) for x in tables(n, 6)]
@@ -140,6 +144,7 @@ class Local(Smooth):
         return int(table[m]), round(math.log(max(gap, 1e-9)) / float(self._step))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [Twice, OffByOne, Local])
 def test_broken_twins_are_convicted(twin):
     m = Smooth(1, statistic=MEDIAN, beta="1/10", span=(-150, 156))
@@ -168,6 +173,7 @@ def test_broken_twins_of_log_normal_noise_are_convicted(twin):
     assert worst(m, tables(3, 6), replaced, rho) <= 0.02 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_local_sensitivity_is_convicted_by_an_audit():
     """Two neighbours, the same answer 0: nobody moves the one, and one record moves the other by 1000."""
     x, y = [0, 0, 0, 0, 1000], [0, 0, 0, 1000, 1000]
@@ -181,6 +187,7 @@ def test_local_sensitivity_is_convicted_by_an_audit():
     assert epsilon_lower_bound(m, x, y, runs=1000, confidence=1 - 1e-9) <= 1
 
 
+@pytest.mark.slow
 def test_rounding_the_sensitivity_up_costs_nothing():
     """ln S, rounded up to parts of beta, still differs by beta at most; rounded to other parts it would not."""
     for beta in (Fraction(1, 10), Fraction(3, 7)):
@@ -258,6 +265,7 @@ def test_errors_are_as_stated(noise):
         assert t <= m.interval(level)
 
 
+@pytest.mark.slow
 def test_a_beta_is_chosen_for_a_public_table():
     like, median = list(range(0, 1000, 5)), Order("1/2", 0, 1000, neighbours=REPLACE)
     for promise in (nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP("1/2")):
@@ -267,6 +275,7 @@ def test_a_beta_is_chosen_for_a_public_table():
         assert chosen.guarantee().neighbours is REPLACE
 
 
+@pytest.mark.slow
 def test_zcdp_is_kept_by_log_normal_noise_which_errs_less_than_what_a_pure_guarantee_implies():
     like, median = list(range(0, 1000, 5)), Order("1/2", 0, 1000, neighbours=REPLACE)
     for given in ("1/32", "1/8", "1/2"):

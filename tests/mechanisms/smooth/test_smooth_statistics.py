@@ -108,6 +108,7 @@ def is_smooth(world, answer, bound, around, beta):
     )
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("q", ["1/2", "1/3", "9/10", 1])
 @pytest.mark.parametrize("relation", nz.Neighbours)
 def test_the_bound_is_smooth_and_covers_all_neighbours(q, relation):
@@ -153,6 +154,7 @@ def naive(table, first, last, beta):
     return max(size(fall, beta) for fall in falls)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("beta", [Fraction(1, 1000), Fraction(1, 20), Fraction(1), Fraction(30)])
 def test_halving_finds_what_all_pairs_have(beta):
     draw = np.random.default_rng()
@@ -179,6 +181,7 @@ def test_known_values(x, beta, known):
     assert size(statistic.smooth(statistic.read(x), Fraction(beta)), Fraction(beta)) == pytest.approx(known, rel=1e-12)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("spread", [10**9, 3])
 def test_a_hundred_thousand_records_take_less_than_seconds(spread):
     statistic, x = Order("1/2", 0, 2**40), 2**39 + np.random.default_rng().integers(0, spread, 100_000)
@@ -234,6 +237,7 @@ def trimmed_mean(x, trim, parts):
     return math.floor(Fraction(parts * sum(kept), len(kept))) if kept else 0
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize(("trim", "parts"), [(0, 1), (0, 12), (1, 12), (2, 7)])
 def test_the_bound_of_a_trimmed_mean_is_smooth_and_covers_all_neighbours(trim, parts):
     statistic, world = TrimmedAverage(0, TOP, trim=trim, parts=parts), [x for n in range(9) for x in tables(n)]
@@ -324,6 +328,7 @@ def test_gaps_of_triangles_are_those_of_all_graphs(nodes):
         assert gaps[: len(levels)] == [level[g] for level in levels]
 
 
+@pytest.mark.slow
 def test_rungs_move_by_one_at_most_and_never_claim_too_many_changes():
     statistic, (world, answer, around) = TriangleCount(4), graphs(4)
     true = changes(world, answer, around)
@@ -336,6 +341,7 @@ def test_rungs_move_by_one_at_most_and_never_claim_too_many_changes():
     assert all(abs(rungs[g][y] - rungs[h][y]) <= 1 for g in world for h in around(g) for y in range(11))
 
 
+@pytest.mark.slow
 def test_a_large_graph():
     draw = np.random.default_rng()
     edges = draw.integers(0, 500, (4000, 2))

@@ -88,6 +88,7 @@ def test_the_law_is_that_of_the_definition(scales, positives, queries):
     assert all(law.get(y, 0) == pytest.approx(p, abs=1e-13) for y, p in expected.items())
 
 
+@pytest.mark.slow
 def test_the_textbook_law_is_that_of_the_definition():
     m = AboveThreshold("1/2")
     noises = two_sided(m.scale, 16), two_sided(2 * m.scale, 30)
@@ -121,6 +122,7 @@ def test_laws_too_large_to_enumerate_are_refused(m):
 # The theorem
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(("scales", "positives", "k"), [((2, 4), 1, 3), (("3/2", 1), 1, 3), (("1/2", "1/2"), 2, 3)])
 def test_every_move_of_small_queries_keeps_epsilon_and_some_reach_it(scales, positives, k, monotone):
@@ -150,6 +152,7 @@ def test_random_neighbours_keep_epsilon(monotone):
         assert largest_loss(m.outcomes(q), m.outcomes(q + move)) <= float(m.guarantee(d).epsilon) * (1 + 1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_histograms_pay_for_moves_that_add_up_to_little(relation):
     """One cell moves, or two: the loss is d/threshold_scale + c d/scale, or d/scale more."""
@@ -177,6 +180,7 @@ def test_textbook_runs_keep_epsilon_for_every_move(k):
         assert all(largest_loss(laws[q], laws[tuple(np.add(q, move))]) <= 2 + 1e-9 for move in moves(k, 1, False))
 
 
+@pytest.mark.slow
 def test_an_analyst_who_adapts_learns_no_more():
     """What is asked next depends on the first answer, and so does how it moves, as an enemy would have it."""
     m = SparseVector("3/2", 1, positives=2)
@@ -244,6 +248,7 @@ def test_less_noise_is_convicted(field, factor):
     assert largest_loss(twin.outcomes(x), twin.outcomes(y)) > float(m.guarantee(1).epsilon) * 1.05
 
 
+@pytest.mark.slow
 def test_the_auditor_does_not_convict_it():
     m = SparseVector("3/2", 3)
     x, y, _ = m.pairs()[0]
@@ -333,6 +338,7 @@ def test_numeric_sparse_has_the_textbooks_split():
 # Draws
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "m", [*examples, Sparse(1, positives=2), NumericSparse("1/2", value_scale=1, positives=2)], ids=repr
 )
@@ -378,6 +384,7 @@ def test_long_lists_are_told_like_short_ones(c):
     assert NumericSparse(TINY, value_scale=TINY, positives=c)(q) == expected
 
 
+@pytest.mark.slow
 def test_a_million_queries_follow_the_law():
     """How far one gets until the first positive, against P(silent)^n by the law."""
     m, far = SparseVector(1, 20), 200
@@ -425,6 +432,7 @@ def test_the_textbooks_chances_of_being_wrong_are_exact(scale):
         assert m.outcomes([n])[(None,)] == pytest.approx(m._falls(n), rel=1e-11)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("m", [SparseVector(1, 2), AboveThreshold(1), SparseVector(1, 1, positives=2)], ids=repr)
 def test_errors_stay_within_the_interval_for_every_list(m):
     for k, level in itertools.product((1, 2, 3), (0.5, 0.9)):

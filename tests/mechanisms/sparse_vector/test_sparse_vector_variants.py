@@ -26,6 +26,7 @@ def loss(number, silent, above, c):
 # By numbers
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("c", [1, 2, 5])
 def test_the_first_costs_epsilon(c):
     assert loss(1, 400, c, c) == pytest.approx(1, abs=1e-6)
@@ -93,6 +94,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("number", CASES)
 def test_the_auditor_convicts_the_broken_ones_and_no_others(number):
     (x, x_prime), statistic, c, runs = CASES[number]

@@ -67,6 +67,7 @@ RECTANGLES = [
 ]
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("r", RECTANGLES, ids=repr)
 def test_rings_are_counted_and_walked_point_by_point(r):
     squares = Counter(square(y, r.place) for y in points_of(r.columns, r.rows))
@@ -90,6 +91,7 @@ def test_weighted_rings_count_a_point_by_its_weight(r):
         assert ring == {y: n for y, n in of.items() if after < square(y, r.place) <= upto}
 
 
+@pytest.mark.slow
 def test_a_million_rows_are_counted_as_by_whole_roots():
     r = Rectangle((0, 2**20 - 1), (0, 2**20 - 1), (2**20 - 1, 3))
     for s in (r.farthest - 1, 12345678901):
@@ -198,6 +200,7 @@ def representatives(m):
     return sorted({square(y, m.place): y for y in points_of(m.columns, m.rows)}.values())
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 @pytest.mark.parametrize("m", KINDS, ids=repr)
 def test_all_towns_of_three_on_25_points_keep_epsilon(m, relation):
@@ -206,6 +209,7 @@ def test_all_towns_of_three_on_25_points_keep_epsilon(m, relation):
     assert 0.75 * float(m.guarantee().epsilon) < worst <= float(m.guarantee().epsilon) * (1 + 1e-9)
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_all_towns_of_four_on_nine_points_keep_epsilon(relation):
     points = points_of((0, 2), (0, 2))
@@ -343,6 +347,7 @@ DRAWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", DRAWN)
 def test_draws_follow_the_law(case):
     m, people = DRAWN[case]
@@ -351,6 +356,7 @@ def test_draws_follow_the_law(case):
     assert p_value([draws[y] for y in law], list(law.values())) > ALPHA
 
 
+@pytest.mark.slow
 def test_pieces_far_off_are_not_counted_but_drawn():
     """All but a few pieces are bounded from above; a window of one piece gives the same law, in longer time."""
     m, people = DRAWN["crowded"]
@@ -368,6 +374,7 @@ def test_pieces_far_off_are_not_counted_but_drawn():
     assert p_value([draws[y] for y in law], list(law.values())) > ALPHA
 
 
+@pytest.mark.slow
 def test_half_the_noise_is_told_apart():
     m, people = DRAWN["some"]
     draws = Counter(m(people) for _ in range(2000))
@@ -382,6 +389,7 @@ def test_outcomes_are_plain():
     assert {type(v) for v in DRAWN["prior"][0](people)} == {int}
 
 
+@pytest.mark.slow
 def test_a_million_people_in_a_country():
     m = NearestPlace.calibrated(nz.Pure(1), k=1000, columns=(0, 10**4), rows=(0, 10**4), place=(5000, 100))
     people = np.random.default_rng(3).integers(0, 10**4, (10**6, 2))
@@ -393,6 +401,7 @@ def test_a_million_people_in_a_country():
 # What to expect
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [KINDS[2], KINDS[6], DRAWN["prior"][0]], ids=repr)
 def test_errors_are_within_the_interval_for_all_small_towns(m):
     points, level = representatives(m), 0.75

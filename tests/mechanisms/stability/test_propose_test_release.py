@@ -47,6 +47,7 @@ def law_by(m, distance, f=median):
     return lambda t: m.outcomes((f(t), distance(t)))
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 @pytest.mark.parametrize(("epsilon", "delta", "scale"), [(1, "1/20", 2), (2, "1e-3", 1), ("1/2", "1/10", 4)])
 def test_every_neighbour_keeps_the_promise_and_some_attain_delta(relation, epsilon, delta, scale):
@@ -74,6 +75,7 @@ def geometric(centre, scale):
     return dict(zip((z + centre).tolist(), DiscreteLaplace(scale).pmf(z).tolist(), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_broken_twins_are_convicted(relation):
     near, m = WORLDS[relation], ProposeTestRelease(1, "1e-2", scale=1, bound=BOUND)
@@ -173,6 +175,7 @@ def test_a_group_costs_what_is_stated():
     assert worst_delta(law_by(m, d.get), pairs, float(promise.epsilon)) <= float(promise.delta)
 
 
+@pytest.mark.slow
 def test_what_composes_is_the_test_and_the_noise():
     m = ProposeTestRelease(1, "1e-2", scale=2, bound=BOUND)
     one = m.guarantee(1)

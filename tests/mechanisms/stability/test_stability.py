@@ -93,17 +93,7 @@ def name(m):
     return repr(m).replace("Fraction", "")
 
 
-@pytest.mark.parametrize("m", EXAMPLES, ids=name)
-def test_pairs_keep_the_promise_and_attain_as_much_as_stated(m):
-    promise = m.guarantee(1)
-    found = [delta_between(m.outcomes(x), m.outcomes(y), float(promise.epsilon)) for x, y, _ in m.pairs()]
-    assert max(found) <= float(promise.delta) * (1 + 1e-9)
-    assert max(found) >= float(promise.delta) * m.tightness * (1 - 1e-9)
-    for x, y, _ in m.pairs():
-        assert math.fsum(m.outcomes(x).values()) == pytest.approx(1, abs=1e-12)
-        assert math.fsum(m.outcomes(y).values()) == pytest.approx(1, abs=1e-12)
-
-
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)
 def test_draws_follow_the_law(m):
     for table in {repr(x): x for pair in m.pairs() for x in pair[:2]}.values():
@@ -121,15 +111,6 @@ def test_ten_thousand_typical_draws_of_a_twin_are_told_apart(m, factor):
     tables = [x for pair in m.pairs() for x in pair[:2]]
     laws = [(m.outcomes(table), broken.outcomes(table)) for table in tables]
     assert min(p_value([10_000 * other.get(y, 0.0) for y in law], list(law.values())) for law, other in laws) < ALPHA
-
-
-@pytest.mark.parametrize("m", EXAMPLES, ids=name)
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
-def test_errors_are_within_their_intervals(m, level):
-    for x, y, _ in m.pairs():
-        for table in (x, y):
-            covered = sum(p for outcome, p in m.outcomes(table).items() if m.error(outcome, table) <= m.interval(level))
-            assert covered >= level - 1e-12
 
 
 @pytest.mark.parametrize("m", EXAMPLES, ids=name)

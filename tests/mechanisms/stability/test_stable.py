@@ -50,6 +50,7 @@ def test_any_function_keeps_the_promise_and_attains_delta(f, relation, epsilon, 
         assert worst_delta(law_by(m, f, changes, shift), edges(near), float(m.epsilon)) > 1.2 * float(m.delta)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**9), st.integers(2, 5), st.sampled_from([ADD_REMOVE, REPLACE]))
 def test_random_functions_keep_the_promise(seed, kinds, relation):

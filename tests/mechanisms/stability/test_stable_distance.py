@@ -30,6 +30,7 @@ def law_by(m, changes, shift=0):
     return lambda t: m.outcomes((median(t), changes[t] - 1 + shift))
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 @pytest.mark.parametrize(("scale", "threshold"), [(1, 3), ("1/3", 2), ("5/2", 9)])
 def test_the_promise_is_kept_and_delta_attained(relation, scale, threshold):

@@ -45,6 +45,7 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation):
     assert found > 0.05  # one test's delta would be a lie
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_the_other_relation_costs_what_is_stated(relation):
     m = StableLocation(1, "1/50", width=3, neighbours=relation)

@@ -62,6 +62,7 @@ def test_edges_of_half_powers_are_exact():
 # Changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [2, 3])
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_changes_are_those_of_a_search(relation, base):
@@ -127,6 +128,7 @@ def test_changes_of_random_tables_are_those_of_trying(relation):
 # Every neighbour
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 @pytest.mark.parametrize("base", [2, "5/4"])
 def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation, base):
@@ -137,6 +139,7 @@ def test_every_neighbour_keeps_the_promise_and_some_attain_it(relation, base):
     assert found == pytest.approx(float(promise.delta), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_the_other_relation_costs_what_is_stated(relation):
     m = StableScale(1, "1/100", neighbours=relation)
@@ -148,6 +151,7 @@ def test_the_other_relation_costs_what_is_stated(relation):
         )
 
 
+@pytest.mark.slow
 def test_replacements_say_less_about_additions():
     """A value that is added moves both quartiles: replacements are no 1-Lipschitz distance there."""
     m, near = StableScale(1, "1/100", neighbours=REPLACE), world([-90, 0, 90], range(1, 9), ADD_REMOVE)
@@ -156,6 +160,7 @@ def test_replacements_say_less_about_additions():
     assert worst_delta(m.outcomes, edges(near), 4.0) <= float(m.guarantee(sensitivity.histogram()).delta) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE])
 def test_a_change_too_many_is_convicted(relation, monkeypatch):
     m = StableScale(1, "1/20", neighbours=relation)

@@ -205,6 +205,7 @@ some = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(some, some, some)
 def test_composition_commutes_and_associates(a, b, c):
@@ -213,6 +214,7 @@ def test_composition_commutes_and_associates(a, b, c):
     assert one == pytest.approx((a + (b + c)).epsilon_at("1e-6"), rel=1e-6)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(some, st.integers(1, 50))
 def test_k_fold_is_monotone_and_below_the_basic_bound(g, k):
@@ -333,6 +335,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.parametrize("parts", SAMPLED)
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
 def test_leaving_a_direction_out_changes_nothing(parts, delta, monkeypatch):

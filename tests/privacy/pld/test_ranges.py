@@ -112,6 +112,7 @@ def test_a_block_is_a_pair_of_laws(e, r, count):
     assert block.delta_at(count * e + r) == 0
 
 
+@pytest.mark.slow
 def test_long_sums_and_short_ones_agree():
     """Blocks of a long sum cost at most 2.5 % beside the optimum for fixed choices, below which none can be."""
     for e, k in (("1/10", 33), ("1/10", 100), ("1", 64), ("1/100", 5000)):
@@ -120,6 +121,7 @@ def test_long_sums_and_short_ones_agree():
         assert adaptive < nz.ZCDP(k * Fraction(e) ** 2 / 8).epsilon_at(DELTA)
 
 
+@pytest.mark.slow
 def test_the_optimum_for_fixed_choices_is_that_of_all_choices_of_t():
     e, grid = 0.8, np.linspace(0, 0.8, 33)
     p = np.expm1(grid - e) / math.expm1(-e)
@@ -256,6 +258,7 @@ def test_a_filter_counts_ranges_by_their_rho_and_their_odds():
         assert one * admitted <= nz.Approx(2, DELTA)  # the same composition, fixed in advance
 
 
+@pytest.mark.slow
 def test_a_static_sum_admits_at_least_what_a_filter_does():
     one = Exponential.calibrated(nz.Pure("0.05"), candidates=10).guarantee(1)
     budget = nz.Approx(1, DELTA)
