@@ -9,7 +9,6 @@ import pytest
 
 from noisette.audit.contract import CHECKS, checks_of, discovered
 from noisette.audit.finding import QUICK, THOROUGH, Effort
-from noisette.audit.subject import is_dyadic, is_vector, step
 from noisette.audit.twins import TWINS, twins_of
 from noisette.mechanisms.contract import Output
 

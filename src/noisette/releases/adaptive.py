@@ -37,7 +37,7 @@ from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.chains import best_chain, level_shares, typical, typical_ranges
 from noisette.releases.consistent import Level, cells_of, consistent
-from noisette.releases.linear import Noise
+from noisette.releases.linear import Noise, variance_of
 from noisette.releases.tree import Tree
 
 __all__ = ["AdaptiveTree", "one_node"]
@@ -108,7 +108,7 @@ class AdaptiveTree:
     @property
     def error(self) -> float:
         """The root mean squared error of ranges if nothing stops and nothing is shrunk."""
-        variances = [self.at(share).variance() for share in self.shares]
+        variances = [_at(self.noise, share)[1] for share in self.shares]
         return math.sqrt(float(self.tree.variances(*typical_ranges(self.tree.cells), variances).mean()))
 
     def _wider(self, promise: Guarantee) -> "AdaptiveTree":
@@ -224,7 +224,7 @@ class AdaptiveTree:
 def _at(noise: Noise, share: Fraction) -> tuple[Noise, float]:
     """The noise of a count that is measured with a share of a promise, and its variance."""
     scaled = Gaussian(noise.sigma / share) if isinstance(noise, Gaussian) else Geometric(noise.scale / share)
-    return scaled, scaled.variance()
+    return scaled, variance_of(scaled)
 
 
 def _fours(cells: int) -> tuple[int, ...]:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.consistent import Level, cells_of, consistent, gathered
-from noisette.releases.linear import sum_of, widest
+from noisette.releases.linear import sum_of, variance_of, widest
 from noisette.releases.tree import Fit, Tree
 
 __all__ = ["AdaptiveFit"]
@@ -91,7 +91,7 @@ class AdaptiveFit:
         for i, ends in enumerate(self._ends(first, last)):
             if not self.levels[i].stopped.any():
                 continue
-            hidden = self._counts[i] + math.sqrt(2 * self.made.last(i).variance())
+            hidden = self._counts[i] + math.sqrt(2 * variance_of(self.made.last(i)))
             most = np.where(self.levels[i].stopped, hidden, 0.0)
             for node, part in ((ends.left, ends.left_part), (ends.right, ends.right_part)):
                 share = np.minimum(wide * np.sqrt(2 * part * (1 - part)), np.maximum(part, 1 - part) * (part > 0))

@@ -34,7 +34,7 @@ from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 
-__all__ = ["ONE_ROW", "Estimate", "Linear", "Noise", "Strategy", "placed", "sum_of", "weights", "widest"]
+__all__ = ["ONE_ROW", "Estimate", "Linear", "Noise", "Strategy", "placed", "sum_of", "variance_of", "weights", "widest"]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -44,6 +44,7 @@ ONE_ROW = Contribution(1, 1, 1)
 _GRID = 1 << 20  # shares are multiples of its inverse
 _STEP = 1e-4  # relative, for derivatives: their error is its square
 _DIFFERENTIATED = 1 << 16  # cells, up to which derivatives of variances take no time
+_LEAST = 1e-100
 _UNIFORM = 0.02  # the part of what may fail that goes to Hoeffding's bound
 
 
@@ -149,7 +150,7 @@ class Linear:
     @property
     def variance(self) -> tuple[float, ...]:
         """The variance of the noise of each level."""
-        return tuple(noise.variance() for noise in self.noise)
+        return tuple(map(variance_of, self.noise))
 
     def __call__(self, x: Any, rng: Random = SYSTEM) -> "Estimate":
         """Release the counts of all cells."""
@@ -203,6 +204,11 @@ def _widest_laplace(fails: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if bound(middle) <= fails else (middle, high)
     return high * (1 + 1e-9)
+
+
+def variance_of(noise: Noise) -> float:
+    """The variance of a noise, above 0 also where it is hardly ever drawn, so that one can divide by it."""
+    return max(noise.variance(), _LEAST)
 
 
 def peak(noise: Noise) -> float:
@@ -279,7 +285,7 @@ class Estimate:
     @cached_property
     def v(self) -> tuple[float, ...]:
         """The variance of the noise of each level."""
-        return tuple(noise.variance() for noise in self.noise)
+        return tuple(map(variance_of, self.noise))
 
     @cached_property
     def _prefix(self) -> Floats:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from noisette.errors import PrivacyError
 from noisette.mechanisms import Gaussian, Geometric
 from noisette.releases.adaptive import AdaptiveTree
-from noisette.releases.linear import Estimate, Linear, Noise, Strategy
+from noisette.releases.linear import Estimate, Linear, Noise, Strategy, variance_of
 from noisette.releases.strategies.haar import Haar
 from noisette.releases.strategies.matrix import Matrix
 from noisette.releases.strategies.toeplitz import SquareRoot
@@ -48,7 +48,7 @@ def kept_estimate(drawn: pyarrow.Table) -> Estimate:
     released, how = _read(drawn)
     strategy, noise = _strategy(how["strategy"]), tuple(map(_built_noise, how["noise"]))
     levels = np.split(released, np.cumsum(how["levels"])[:-1])
-    return Estimate(strategy, strategy.infer(levels, tuple(one.variance() for one in noise)), noise)
+    return Estimate(strategy, strategy.infer(levels, tuple(map(variance_of, noise))), noise)
 
 
 def adaptive_table(tree: AdaptiveTree, released: Floats) -> pyarrow.Table:
