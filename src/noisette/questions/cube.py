@@ -31,6 +31,7 @@ from noisette.questions.parts.data_cube import Axis, DataCube, arrow
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.records import grouped
 from noisette.questions.parts.rows import Rows, rows_text
+from noisette.questions.parts.ruler import Ruler
 from noisette.releases.marginals import Marginals, up_to
 from noisette.releases.residual import Subset, subsets
 
@@ -124,7 +125,7 @@ def _axes(prepared: Prepared, names: Sequence[str], ways: int) -> tuple[Axis, ..
             f"{unknown[0]} has no declared values: declare keys or bounds of it in the policy, or write bins, such as "
             "FLOOR(age / 10)."
         )
-    _few([prepared.keys[at].count or 0 for at in places], ways)
+    _few([(prepared.keys[at].count or 0) + prepared.keys[at].nullable for at in places], ways)
     known = [prepared.keys[at] for at in places]
     return tuple(Axis(name, kind, kind.values() or (), at) for name, kind, at in zip(names, known, places, strict=True))
 
@@ -194,12 +195,10 @@ class Counting:
         """The exact counts of each base's marginal; rows with a value that is not declared are in none."""
         workload, [rows] = self.made.workload, exact.measures
         assert exact.keys is not None
-        known = [
-            compute.index_in(exact.keys.column(axis.place), arrow(axis)).fill_null(-1).to_numpy()
-            for axis in sorted(self.axes, key=lambda axis: axis.place)
-        ]
+        ordered = sorted(self.axes, key=lambda axis: axis.place)
+        known = [_places(exact.keys.column(axis.place).combine_chunks(), axis) for axis in ordered]
         inside = np.all([place >= 0 for place in known], axis=0)
-        places, rows = [place[inside].astype(np.int64) for place in known], rows[inside]
+        places, rows = [place[inside] for place in known], rows[inside]
         found = {}
         for a in workload.bases:
             cell = np.zeros(len(rows), np.int64)
@@ -223,6 +222,17 @@ class Counting:
         """What goes on answering."""
         estimate = self.made.infer(drawn.column("noisy").to_numpy())
         return DataCube(self.axes, self.ways, self.level, estimate)
+
+
+def _places(column: pyarrow.Array, axis: Axis) -> NDArray[np.int64]:
+    """Which of a column's values each row has, -1 for none; real numbers have the nearest multiple of their grid."""
+    exact = compute.index_in(column, arrow(axis)).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    if axis.kind.type != "real" or axis.kind.keys is not None or axis.kind.grid is None or axis.kind.low is None:
+        return exact
+    there, steps = Ruler(axis.kind, axis.kind.grid).steps(column)
+    first, last = math.ceil(axis.kind.low / axis.kind.grid), axis.kind.count or 0
+    exact[there] = np.where((steps >= first) & (steps < first + last), steps - first, -1)
+    return exact
 
 
 def _cell_variance(made: Marginals, attributes: Subset) -> float:

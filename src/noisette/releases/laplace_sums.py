@@ -18,7 +18,7 @@ __all__ = ["half_width"]
 
 Floats = NDArray[np.float64]
 
-_TERMS = (1 << 12, 1 << 15, 1 << 18)
+_TERMS = tuple(1 << bits for bits in (6, 9, 12, 15, 18))
 _ALIKE, _SMALLEST = 1.01, 2000  # the ratio of scales that count as one, and how many such steps there are
 
 

@@ -179,33 +179,39 @@ class Cells:
     # Sums of counts
 
     def coefficients(self, terms: Sequence[tuple[float, Box]]) -> tuple[Floats, Floats]:
-        """What a weighted sum of boxes takes of the measured numbers: sizes of coefficients, and how many have each."""
-        found = [self._coefficients(c, float(share), terms) for c, share in self.shares.items()]
+        """What a weighted sum of boxes takes of the measured numbers: sizes of coefficients, and how many have each.
+
+        Parts that name the same attributes D of the boxes differ by a factor alone, W_C / prod_(C - D) n_i.
+        """
+        named = {i for _, box in terms for i in box}
+        parts: dict[Subset, list[tuple[float, int]]] = {}
+        for c, share in self.shares.items():
+            others = tuple(i for i in c if i not in named)
+            if all(self.workload.sizes[i] > 2 for i in others):
+                cells = self.workload.cells(others)
+                parts.setdefault(tuple(i for i in c if i in named), []).append((float(share) / cells, cells))
+        classes = {i: self._classes(i, terms) for i in named}
+        found = [self._outer(self._coefficients(d, terms, classes), factors) for d, factors in parts.items()]
         sizes, times = (np.concatenate(parts) for parts in zip(*found, strict=True))
         return sizes[sizes > 0], times[sizes > 0]
 
-    def _coefficients(self, part: Subset, share: float, terms: Sequence[tuple[float, Box]]) -> tuple[Floats, Floats]:
-        classes = {i: self._classes(i, terms) for i in part}
-        shape = [len(classes[i][1]) for i in part]
-        found = np.zeros(shape)
+    def _outer(self, some: tuple[Floats, Floats], factors: Sequence[tuple[float, int]]) -> tuple[Floats, Floats]:
+        by, cells = np.array(factors).T
+        return np.outer(by, some[0]).ravel(), np.outer(cells, some[1]).ravel()
+
+    def _coefficients(
+        self, part: Subset, terms: Sequence[tuple[float, Box]], classes: Mapping[int, tuple[list[Floats], Floats]]
+    ) -> tuple[Floats, Floats]:
+        """Coefficients of one class of cells of a part after the other, for a share of 1."""
+        times = _product([classes[i][1] for i in part])
+        found = np.zeros_like(times)
         for a, m in self.informs(part):
             for place, (factor, box) in enumerate(terms):
-                if not set(a) <= set(box):
-                    continue
-                one = np.full([1] * len(part), factor * m * share * self.spreads[a])
-                for i in box:
-                    if i not in a:
-                        one = one * box[i].mean()
-                for axis, i in enumerate(part):
-                    if i in a:
-                        one = one * classes[i][0][place].reshape(
-                            [-1 if other == axis else 1 for other in range(len(part))]
-                        )
-                found = found + one
-        times = np.ones(shape)
-        for axis, i in enumerate(part):
-            times = times * classes[i][1].reshape([-1 if other == axis else 1 for other in range(len(part))])
-        return np.abs(found).ravel(), times.ravel()
+                if set(a) <= set(box):
+                    rest = math.prod(float(box[i].mean()) for i in box if i not in a)
+                    seen = [classes[i][0][place] if i in a else np.ones(len(classes[i][1])) for i in part]
+                    found += factor * m * self.spreads[a] * rest * _product(seen)
+        return np.abs(found), times
 
     def _classes(self, i: int, terms: Sequence[tuple[float, Box]]) -> tuple[list[Floats], Floats]:
         """Values of an attribute that are in the same boxes: how each term sees one of them, and how many there are."""
@@ -223,4 +229,12 @@ def _products(whole: Counts, share: Fraction) -> NDArray[Any]:
         return whole * float(share)
     found = np.empty(whole.size, object)
     found[:] = [x * share for x in whole.tolist()]
+    return found
+
+
+def _product(vectors: Sequence[Floats]) -> Floats:
+    """All products of one entry of each vector, the last one's fastest."""
+    found = np.ones(1)
+    for vector in vectors:
+        found = np.outer(found, vector).ravel()
     return found

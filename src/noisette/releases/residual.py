@@ -139,9 +139,9 @@ def contrasts(x: NDArray[Any]) -> NDArray[Any]:
     [2, 6]
     """
     for axis in range(x.ndim):
-        x = np.moveaxis(x, axis, -1)
+        x = x.swapaxes(axis, -1)
         steps = np.arange(1, x.shape[-1])
-        x = np.moveaxis(np.cumsum(x, axis=-1)[..., :-1] - steps * x[..., 1:], -1, axis)
+        x = (np.cumsum(x, axis=-1)[..., :-1] - steps * x[..., 1:]).swapaxes(axis, -1)
     return x
 
 
@@ -152,11 +152,12 @@ def residual(c: Floats) -> Floats:
     [2.0, 0.0, -2.0]
     """
     for axis in range(c.ndim):
-        c = np.moveaxis(c, axis, -1)
+        c = c.swapaxes(axis, -1)
         k = np.arange(1, c.shape[-1] + 1)
-        later = np.cumsum((c / (k * (k + 1)))[..., ::-1], axis=-1)[..., ::-1]
-        ends = [(0, 0)] * (c.ndim - 1)
-        c = np.moveaxis(np.pad(later, [*ends, (0, 1)]) - np.pad(c / (k + 1), [*ends, (1, 0)]), -1, axis)
+        found = np.zeros((*c.shape[:-1], c.shape[-1] + 1))
+        found[..., :-1] = np.cumsum((c / (k * (k + 1)))[..., ::-1], axis=-1)[..., ::-1]
+        found[..., 1:] -= c / (k + 1)
+        c = found.swapaxes(axis, -1)
     return c
 
 
