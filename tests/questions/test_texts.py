@@ -76,6 +76,8 @@ def questions(curator):
         "order statistic by smooth sensitivity": nz.OrderStatistic("age", "9/10", by="smooth"),
         "triangles": nz.Triangles("age", "age + 1"),
         "triangles on a ladder": nz.Triangles("age", "FLOOR(age / 2)", by="inverse"),
+        "cube": nz.Cube({"ward": "ward", "decade": "FLOOR(age / 10)", "old": "age > 60"}),
+        "cube of one column": nz.Cube(["ward"], ways=1, of=rows),
         "left out by limits on rows": nz.LeftOut(rows=[1, 2, 4, 8, 16]),
         "left out by limits on groups": nz.LeftOut(groups=[1, 2], by=["ward", "illness"]),
         "left out by bounds": nz.LeftOut("age", bounds=[(0, 50), (10, 80)], of=curator.table("visits")),
