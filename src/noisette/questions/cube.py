@@ -33,7 +33,7 @@ from noisette.questions.parts.records import grouped
 from noisette.questions.parts.rows import Rows, rows_text
 from noisette.questions.parts.ruler import Ruler
 from noisette.releases.marginals import Marginals, up_to
-from noisette.releases.residual import Subset, subsets
+from noisette.releases.residual import Subset
 
 __all__ = ["Cube"]
 
@@ -178,11 +178,11 @@ class Counting:
         kind = "Gaussian" if isinstance(self.made.noise, Gaussian) else "Laplace"
         noise = f"{kind} noise on {self.made.strategy.numbers:,} numbers"
         rows = f"rows: {self.prepared.part.total:,}"
-        nothing = self.made.infer(np.zeros(self.made.strategy.numbers))
         found = []
         for size in range(self.ways + 1):
-            widest = max(combinations(range(len(self.axes)), size), key=lambda b: _cell_variance(self.made, b))
-            half = nothing.cell_width(widest, self.level)
+            every = combinations(range(len(self.axes)), size)
+            widest = max(every, key=lambda b: self.made.variance(self.made.first_cell(b)))
+            half = self.made.cell_width(widest, self.level)
             what = f"a cell of a marginal of {size} column{'s' if size > 1 else ''}" if size else "the total"
             found.append(Expected("n", noise, rows, half, {}, None, what))
         return [tuple(found)]
@@ -226,20 +226,13 @@ class Counting:
 
 def _places(column: pyarrow.Array, axis: Axis) -> NDArray[np.int64]:
     """Which of a column's values each row has, -1 for none; real numbers have the nearest multiple of their grid."""
-    exact = compute.index_in(column, arrow(axis)).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    known = compute.index_in(column, arrow(axis)).fill_null(-1).to_numpy(zero_copy_only=False)
+    found: NDArray[np.int64] = np.array(known, np.int64)
     if axis.kind.type != "real" or axis.kind.keys is not None or axis.kind.grid is None or axis.kind.low is None:
-        return exact
+        return found
     there, steps = Ruler(axis.kind, axis.kind.grid).steps(column)
-    first, last = math.ceil(axis.kind.low / axis.kind.grid), axis.kind.count or 0
-    exact[there] = np.where((steps >= first) & (steps < first + last), steps - first, -1)
-    return exact
-
-
-def _cell_variance(made: Marginals, attributes: Subset) -> float:
-    sizes, found = made.workload.sizes, 0.0
-    for a in subsets(i for i in attributes if sizes[i] > 1):
-        inner = math.prod((sizes[i] - 1) / sizes[i] if i in a else 1 / sizes[i] ** 2 for i in attributes)
-        found += made.strategy.spreads[a] * inner
+    first, count = math.ceil(axis.kind.low / axis.kind.grid), axis.kind.count or 0
+    found[there] = np.where((steps >= first) & (steps < first + count), steps - first, -1)
     return found
 
 

@@ -9,7 +9,7 @@ attributes, which values are meant · `terms` boxes with factors, to be summed.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -128,10 +128,61 @@ class Marginals:
         """The estimate of all marginals from noisy numbers."""
         return Estimate(self, self.strategy.infer(np.asarray(y, float)))
 
+    # Errors, before anything is measured
+
+    def variance(self, terms: Terms) -> float:
+        """The variance of a weighted sum of the rows in boxes."""
+        pairs = [(f * g, one, other) for f, one in terms for g, other in terms]
+        spread = math.fsum(factor * self._covariance(one, other) for factor, one, other in pairs)
+        return max(spread, 0.0) * self.noise.variance()
+
+    def _covariance(self, one: Box, other: Box) -> float:
+        """sum over A of s_A prod_A (|S & T| - |S||T|/n) prod_rest |S||T|/n^2, for boxes S and T."""
+        shared = sorted(set(one) & set(other))
+        for box in (one, other):
+            self.within(box)
+        apart = math.prod(float(box[i].mean()) for box in (one, other) for i in box if i not in shared)
+        means = {i: float(one[i].mean() * other[i].mean()) for i in shared}
+        inner = {i: float((one[i] & other[i]).sum()) - means[i] * len(one[i]) for i in shared}
+        parts = [
+            self.strategy.spreads[a] * math.prod(inner[i] if i in a else means[i] for i in shared)
+            for a in self.within(shared)
+        ]
+        return apart * math.fsum(parts)
+
+    def half_width(self, terms: Terms, level: float) -> float:
+        """Half the width of the error bar that holds a weighted sum of boxes with the probability `level`, at least."""
+        if isinstance(self.strategy, Contrasts):
+            return math.sqrt(self.variance(terms)) * NormalDist().inv_cdf((1 + level) / 2)
+        scales, times = self.strategy.coefficients(terms)
+        return half_width(scales * math.sqrt(self.noise.variance() / 2), times, level)
+
+    def cell_width(self, attributes: Subset, level: float) -> float:
+        """The same for any cell of a marginal: they all have the same."""
+        key = (attributes, level)
+        if key not in self._widths:
+            self._widths[key] = self.half_width(self.first_cell(attributes), level)
+        return self._widths[key]
+
+    @cached_property
+    def _widths(self) -> dict[tuple[Subset, float], float]:
+        return {}
+
+    def first_cell(self, attributes: Subset) -> Terms:
+        """The first cell of a marginal, as a sum of boxes."""
+        return [(1.0, {i: np.arange(self.workload.sizes[i]) == 0 for i in attributes})]
+
+    def within(self, attributes: Iterable[int]) -> list[Subset]:
+        """The bases of which a marginal is the sum, if they were all measured."""
+        found = subsets(i for i in sorted(attributes) if self.workload.sizes[i] > 1)
+        if any(a not in self.workload.costs for a in found):
+            raise InputError("Nothing was measured of these attributes together: name fewer of them.")
+        return found
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """Unbiased estimates of all marginals, with the exact variance of every sum of counts."""
+    """Unbiased estimates of all marginals; what is stated of their errors follows from `made`, before any data."""
 
     made: Marginals
     residuals: Mapping[Subset, Floats]
@@ -140,15 +191,9 @@ class Estimate:
         """The estimated number of rows in each cell of a marginal."""
         workload = self.made.workload
         found = np.zeros(workload.shape(attributes))
-        for a in self._within(attributes):
+        for a in self.made.within(attributes):
             spread = self.residuals[a].reshape([workload.sizes[i] if i in a else 1 for i in attributes])
             found += spread / workload.cells(tuple(i for i in attributes if i not in a))
-        return found
-
-    def _within(self, attributes: Sequence[int]) -> list[Subset]:
-        found = subsets(i for i in sorted(attributes) if self.made.workload.sizes[i] > 1)
-        if any(a not in self.residuals for a in found):
-            raise InputError("Nothing was measured of these attributes together: name fewer of them.")
         return found
 
     def count(self, terms: Terms) -> float:
@@ -158,41 +203,3 @@ class Estimate:
     def _inside(self, box: Box) -> float:
         attributes = tuple(sorted(box))
         return float(self.marginal(attributes)[np.ix_(*(box[i] for i in attributes))].sum())
-
-    def variance(self, terms: Terms) -> float:
-        """The variance of a weighted sum of the rows in boxes."""
-        pairs = [(f * g, one, other) for f, one in terms for g, other in terms]
-        spread = math.fsum(factor * self._covariance(one, other) for factor, one, other in pairs)
-        return max(spread, 0.0) * self.made.noise.variance()
-
-    def _covariance(self, one: Box, other: Box) -> float:
-        """sum over A of s_A prod_A (|S & T| - |S||T|/n) prod_rest |S||T|/n^2, for boxes S and T."""
-        shared = sorted(set(one) & set(other))
-        self._within(list(one)), self._within(list(other))
-        apart = math.prod(float(box[i].mean()) for box in (one, other) for i in box if i not in shared)
-        means = {i: float(one[i].mean() * other[i].mean()) for i in shared}
-        inner = {i: float((one[i] & other[i]).sum()) - means[i] * len(one[i]) for i in shared}
-        parts = [
-            self.made.strategy.spreads[a] * math.prod(inner[i] if i in a else means[i] for i in shared)
-            for a in self._within(shared)
-        ]
-        return apart * math.fsum(parts)
-
-    def half_width(self, terms: Terms, level: float) -> float:
-        """Half the width of the error bar that holds a weighted sum of boxes with the probability `level`, at least."""
-        if isinstance(self.made.strategy, Contrasts):
-            return math.sqrt(self.variance(terms)) * NormalDist().inv_cdf((1 + level) / 2)
-        scales, times = self.made.strategy.coefficients(terms)
-        return half_width(scales * math.sqrt(self.made.noise.variance() / 2), times, level)
-
-    def cell_width(self, attributes: Subset, level: float) -> float:
-        """The same for any cell of a marginal: they all have the same."""
-        key = (attributes, level)
-        if key not in self._widths:
-            first = {i: np.arange(self.made.workload.sizes[i]) == 0 for i in attributes}
-            self._widths[key] = self.half_width([(1.0, first)], level)
-        return self._widths[key]
-
-    @cached_property
-    def _widths(self) -> dict[tuple[Subset, float], float]:
-        return {}

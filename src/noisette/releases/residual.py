@@ -223,7 +223,7 @@ class Contrasts:
         if len(sizes) > LISTED:  # each base by itself: the worst is that one attribute of fewest values differs
             least = {a: min((sizes[i] for i in a), default=1) for a in costs}
             return max(one, sum((2 * c * Fraction(least[a], least[a] - 1) for a, c in costs.items() if a), Fraction(0)))
-        alike = signed_sums(len(sizes), {a: float(c) for a, c in costs.items()}, [-1 / max(n - 1, 1) for n in sizes])
+        alike = signed_sums(len(sizes), ((float(c), {i: -1 / (sizes[i] - 1) for i in a}) for a, c in costs.items()))
         return max(one, 2 * (one - Fraction(float(alike.min()))) * (1 + Fraction(1, 2**30)))
 
     @cached_property
@@ -254,17 +254,17 @@ class Contrasts:
         return {a: ROUNDED / float(x) ** 2 for a, x in self.amplitudes.items()}
 
 
-def signed_sums(attributes: int, terms: Mapping[Subset, float], factors: Sequence[float]) -> Floats:
-    """For each set D of attributes, the sum of terms, each times the factors of its attributes in D.
+def signed_sums(attributes: int, terms: Iterable[tuple[float, Mapping[int, float]]]) -> Floats:
+    """For each set D of attributes, the sum of terms, each times its factors for the attributes in D.
 
-    >>> signed_sums(2, {(): 1.0, (0,): 2.0, (0, 1): 4.0}, [-1.0, -1.0]).tolist()
+    >>> signed_sums(2, [(1.0, {}), (2.0, {0: -1.0}), (4.0, {0: -1.0, 1: -1.0})]).tolist()
     [7.0, -5.0, -1.0, 3.0]
     """
     sets = np.arange(1 << attributes)
     found = np.zeros(len(sets))
-    for a, term in terms.items():
+    for term, factors in terms:
         part = np.full(len(sets), term)
-        for i in a:
-            part[sets >> i & 1 == 1] *= factors[i]
+        for i, factor in factors.items():
+            part[sets >> i & 1 == 1] *= factor
         found += part
     return found

@@ -79,7 +79,7 @@ class DataCube:
         axes = self._named(columns)
         ordered = tuple(sorted(axis.place for axis in axes))
         n = self.estimate.marginal(ordered).transpose([ordered.index(axis.place) for axis in axes]).ravel()
-        half = self.estimate.cell_width(ordered, self._level(simultaneous))
+        half = self.estimate.made.cell_width(ordered, self._level(simultaneous))
         low, high = n - half, n + half
         if nonnegative:
             n = nearest_nonnegative(n)
@@ -201,7 +201,7 @@ class Count:
     @property
     def half_width(self) -> float:
         """Half the width of the error bar."""
-        return self.cube.estimate.half_width(self.terms, self.cube.level)
+        return self.cube.estimate.made.half_width(self.terms, self.cube.level)
 
     @property
     def low(self) -> float:
@@ -256,16 +256,16 @@ def _ratio(top: Count, bottom: Count) -> Ratio:
     With variances A, B and covariance C of both, and k the half-width in deviations of top - m bottom at the estimate:
     (b^2 - k^2 B) m^2 - 2 (ab - k^2 C) m + (a^2 - k^2 A) <= 0.   [Fieller 1954]
     """
-    estimate, level = top.cube.estimate, top.cube.level
+    made, level = top.cube.estimate.made, top.cube.level
     a, b = top.value, bottom.value
     m = a / b if b else math.nan
     if not b:
         return Ratio(m, -math.inf, math.inf)
     apart: Terms = [*top.terms, *((-m * factor, box) for factor, box in bottom.terms)]
-    spread = math.sqrt(estimate.variance(apart))
-    k2 = (estimate.half_width(apart, level) / spread) ** 2 if spread else 0.0
-    one, other = estimate.variance(top.terms), estimate.variance(bottom.terms)
-    both = (estimate.variance([*top.terms, *bottom.terms]) - one - other) / 2
+    spread = math.sqrt(made.variance(apart))
+    k2 = (made.half_width(apart, level) / spread) ** 2 if spread else 0.0
+    one, other = made.variance(top.terms), made.variance(bottom.terms)
+    both = (made.variance([*top.terms, *bottom.terms]) - one - other) / 2
     square, middle = b * b - k2 * other, a * b - k2 * both
     if square <= 0:
         return Ratio(m, -math.inf, math.inf)
