@@ -23,8 +23,11 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import floor_log2
 from noisette.exact.random import SYSTEM, Random
+from noisette.exact.vector import LARGEST_SCALE
 from noisette.mechanisms import Gaussian, Laplace, calibrate
-from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
+from noisette.mechanisms.additive.lattice import lattice_step
+from noisette.mechanisms.calibration import pure_epsilon
+from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.laplace_sums import half_width
 from noisette.releases.marginal_cells import Box, Cells
@@ -36,7 +39,8 @@ Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Terms: TypeAlias = Sequence[tuple[float, Box]]
 
-_GRID_BITS = {Gaussian: 28, Laplace: 16}  # so fine that the noise is as good as continuous, and sums of it fit
+_GRID_BITS = {Gaussian: (28, 22, 16, 10), Laplace: (16, 13, 10, 7)}
+"""How much finer than the sensitivity grids are: so fine that noise is nearly continuous, and sums of it fit."""
 
 
 def up_to(sizes: Sequence[int], ways: int) -> Workload:
@@ -86,10 +90,11 @@ class Marginals:
         for kind in kinds:
             strategy = Contrasts(workload) if kind is Gaussian else Cells(workload)
             moved = strategy.sensitivity(rows, neighbours)
-            size = moved.l2 if kind is Gaussian else moved.l1
-            grid = Fraction(2) ** (floor_log2(size) - _GRID_BITS[kind])
-            made.append(cls(strategy, calibrate(kind, promise, sensitivity=moved, grid=grid), moved))
-        found = min(made, key=lambda one: one.loss)
+            made.append(cls(strategy, _noise(kind, promise, moved, strategy.numbers), moved))
+        kept = [one for one in made if one.guarantee() <= promise]
+        if not kept:
+            raise InputError("No noise keeps this promise for marginals: choose a delta far below 1.")
+        found = min(kept, key=lambda one: one.loss)
         if found.strategy.numbers > MOST_NUMBERS:
             raise InputError(f"These marginals need more than {MOST_NUMBERS:,} numbers: ask for fewer attributes.")
         return found
@@ -178,6 +183,20 @@ class Marginals:
         if any(a not in self.workload.costs for a in found):
             raise InputError("Nothing was measured of these attributes together: name fewer of them.")
         return found
+
+
+def _noise(
+    kind: type[Gaussian] | type[Laplace], promise: Promise, moved: Sensitivity, numbers: int
+) -> Gaussian | Laplace:
+    """Noise on the finest of some grids on which it can be drawn; a coarser one costs a little of the promise."""
+    size = moved.norm(kind.norm)
+    near = size if kind is Gaussian else min(size, size / pure_epsilon(promise))  # never coarser than the noise
+    for bits in _GRID_BITS[kind]:
+        made = calibrate(kind, promise, sensitivity=moved, grid=Fraction(2) ** (floor_log2(near) - bits))
+        wide = made.sigma if isinstance(made, Gaussian) else made.scale
+        if wide / lattice_step(made.grid, numbers, kind.norm) <= LARGEST_SCALE:
+            return made
+    raise InputError("This much noise on this many numbers cannot be drawn: spend more, or ask for fewer marginals.")
 
 
 @dataclass(frozen=True)
