@@ -139,7 +139,7 @@ def placements(rows):
 @pytest.mark.slow
 @pytest.mark.parametrize("spend", [nz.Pure(1), nz.ZCDP(1)], ids=repr)
 def test_one_unit_moves_the_numbers_by_what_is_stated(spend):
-    """All tables with up to three rows of a unit, of which two count; a source that retains all three is noticed."""
+    """All tables with up to three rows of a unit, where two count; a source that retains all three is noticed."""
     question = nz.Cube({"ward": "ward", "late": "age > 0"})
     found, loose = [], []
     for one in placements(3):

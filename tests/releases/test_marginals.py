@@ -166,7 +166,7 @@ PLACED = [(*each, 1) for each in EVERY] + [(*each, 2) for each in EVERY if each[
 
 
 def moves(found, rows, neighbours):
-    """By which vectors a unit with at most so many rows can move the numbers, all placements."""
+    """By which vectors a unit with up to `rows` rows can move the numbers, all placements."""
     a = matrix(found)
     placed = [sum((a[:, j] for j in some), np.zeros(len(a))) for n in range(rows + 1)
               for some in combinations_with_replacement(range(a.shape[1]), n)]  # fmt: skip

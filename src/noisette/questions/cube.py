@@ -60,18 +60,7 @@ class Cube(JsonQuestion):
     of: Rows = None
 
     def __post_init__(self) -> None:
-        given = self.columns
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping) or not given:
-            raise InputError(_ASK)
-        named = (
-            dict(given)
-            if isinstance(given, Mapping)
-            else {column: column for column in given if isinstance(column, str)}
-        )
-        if len(named) < len(given) or not all(
-            isinstance(part, str) and part for pair in named.items() for part in pair
-        ):
-            raise InputError(_ASK)
+        named = _named(self.columns)
         if not _TAKEN.isdisjoint(named):
             raise InputError(
                 'A column of a cube cannot be called marginal, n, n_low or n_high: {"number": "n"} renames it.'
@@ -114,25 +103,35 @@ class Cube(JsonQuestion):
         )
 
 
+def _named(given: Any) -> dict[str, str]:
+    """Columns or expressions by name; a list names them by themselves."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | Mapping) or not given:
+        raise InputError(_ASK)
+    pairs = list(given.items()) if isinstance(given, Mapping) else [(column, column) for column in given]
+    if not all(isinstance(part, str) and part for pair in pairs for part in pair) or len(dict(pairs)) < len(pairs):
+        raise InputError(_ASK)
+    return dict(pairs)
+
+
 def _axes(prepared: Prepared, names: Sequence[str], ways: int) -> tuple[Axis, ...]:
     """The columns in the order in which they were asked for, with all of their values."""
     places = [result.position for _, result in prepared.query.outputs if isinstance(result, Key)]
     if len(set(places)) < len(places):
         raise InputError("Two of the columns are the same: name each once.")
-    unknown = [name for name, at in zip(names, places, strict=True) if prepared.keys[at].values() is None]
-    if unknown:
-        raise InputError(
-            f"{unknown[0]} has no declared values: declare keys or bounds of it in the policy, or write bins, such as "
-            "FLOOR(age / 10)."
-        )
-    _few([(prepared.keys[at].count or 0) + prepared.keys[at].nullable for at in places], ways)
     known = [prepared.keys[at] for at in places]
+    for name, kind in zip(names, known, strict=True):
+        if kind.count is None:
+            raise InputError(
+                f"{name} has no declared values: declare keys or bounds of it in the policy, or write bins, such as "
+                "FLOOR(age / 10)."
+            )
+    _few([(kind.count or 0) + kind.nullable for kind in known], ways)
     return tuple(Axis(name, kind, kind.values() or (), at) for name, kind, at in zip(names, known, places, strict=True))
 
 
 def _few(sizes: Sequence[int], ways: int) -> None:
     """Refuse marginals that are too many or too large."""
-    if math.comb(len(sizes), ways) > _MOST_MARGINALS:
+    if sum(math.comb(len(sizes), size) for size in range(ways + 1)) > _MOST_MARGINALS:
         raise InputError(f"These are more than {_MOST_MARGINALS:,} marginals: ask for fewer columns or ways.")
     cells = 0
     for size in range(ways + 1):
@@ -145,14 +144,14 @@ def _few(sizes: Sequence[int], ways: int) -> None:
 
 def _why(made: Marginals, *, pure: bool) -> str:
     if pure:
-        return "Laplace noise on numbers of which all marginals are sums: a pure epsilon allows no Gaussian."
+        return "Laplace noise on numbers whose sums are all marginals: a pure epsilon allows no Gaussian."
     kind, other = ("Gaussian", "Laplace") if isinstance(made.noise, Gaussian) else ("Laplace", "Gaussian")
-    return f"{kind} noise on numbers of which all marginals are sums: {other} noise would err more."
+    return f"{kind} noise on numbers whose sums are all marginals: {other} noise would err more."
 
 
 @dataclass(frozen=True)
 class Counting:
-    """Noisy numbers of which all marginals are sums.
+    """Noisy numbers whose sums are all marginals.
 
     The engine groups by all columns at once and returns the combinations that are there, at most one for each row. So
     all marginals count the same retained rows of each unit, and no table of all combinations is ever made.

@@ -40,11 +40,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Terms: TypeAlias = Sequence[tuple[float, Box]]
 
 _GRID_BITS = {Gaussian: (28, 22, 16, 10), Laplace: (16, 13, 10, 7)}
-"""How much finer than the sensitivity grids are: so fine that noise is nearly continuous, and sums of it fit."""
+"""Grids are 2^-bits of the sensitivity: noise on them is nearly continuous. The first one that can be drawn is used."""
 
 
 def up_to(sizes: Sequence[int], ways: int) -> Workload:
-    """All marginals of up to so many attributes; the mean variance of a cell counts the same for each of them.
+    """All marginals of up to `ways` attributes; the mean variance of a cell counts the same for each of them.
 
     >>> [b for b, _ in up_to((2, 3), 1).weights]
     [(), (0,), (1,)]
@@ -178,7 +178,7 @@ class Marginals:
         return [(1.0, {i: np.arange(self.workload.sizes[i]) == 0 for i in attributes})]
 
     def within(self, attributes: Iterable[int]) -> list[Subset]:
-        """The bases of which a marginal is the sum, if they were all measured."""
+        """The bases that add up to a marginal, if they were all measured."""
         found = subsets(i for i in sorted(attributes) if self.workload.sizes[i] > 1)
         if any(a not in self.workload.costs for a in found):
             raise InputError("Nothing was measured of these attributes together: name fewer of them.")

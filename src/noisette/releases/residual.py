@@ -53,9 +53,11 @@ Floats: TypeAlias = NDArray[np.float64]
 Subset: TypeAlias = tuple[int, ...]
 
 MOST_NUMBERS = 1 << 25
-_BITS = 16  # of each factor of a contrast: so few that a product with a whole number is exact
+_BITS = 16  # of each factor of a contrast: few enough for exact products with whole numbers
 _EXACT = 2**53
-LISTED = 12  # so many attributes have all sets of them looked at
+LISTED = 12
+"""Up to this number of attributes, all sets of differing attributes are looked at."""
+
 ROUNDED = 1 + 2.0**-14
 """By how much rounded factors can enlarge a variance, at most."""
 
