@@ -58,7 +58,7 @@ _EXACT = 2**53
 LISTED = 12
 """Up to this number of attributes, all sets of differing attributes are looked at."""
 
-ROUNDED = 1 + 2.0**-14
+ROUNDED = 1 + 2.0**-13
 """By how much rounded factors can enlarge a variance, at most."""
 
 
