@@ -234,6 +234,18 @@ def _above(rng: random.Random) -> str:
     return f"nz.Above({rng.choice([0, 2])}, sensitivity={most}, of='{of}')"
 
 
+def _cube(rng: random.Random) -> str:
+    columns = {
+        "k": "LEAST(GREATEST(k, 0), 2)",
+        "g": "CASE WHEN g = 'a' THEN 'a' WHEN g = 'b' THEN 'b' ELSE 'z' END",
+        "b": "b",
+        "x": "x > 1",
+        "plain": rng.choice(["g", "d", "k"]),
+    }
+    some = rng.sample(sorted(columns), rng.randint(1, 4))
+    return f"nz.Cube({ {name: columns[name] for name in some} }, ways={rng.randint(1, len(some))}, of={_rows(rng)})"
+
+
 COLUMNS = {"visits": "v", "patient_id": "u", "age": "k", "ward": "g", "diagnosis": "g", "cost": "x"}
 
 
@@ -271,6 +283,7 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
         f'nz.FrequencySketch("{rng.choice(["g", "k", "x", "d"])}", width=8, of={_rows(rng)})'
     ),
     "HeavyHitters": lambda rng: f'nz.HeavyHitters("{rng.choice(["g", "k", "x", "d"])}", memory=3, of={_rows(rng)})',
+    "Cube": _cube,
     "LeftOut": lambda rng: (
         "nz.LeftOut("
         + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])

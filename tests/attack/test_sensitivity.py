@@ -5,14 +5,15 @@ A few seeds of what `make attack` goes on with for an hour, all that ever convic
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from tests.attack import attacks, twins
 from tests.attack.attacks import BY_TEXT, COUNT, marked
 from tests.attack.files import ODD, PLAIN, Lines, random_lines
 from tests.attack.holes import HOLES
-from tests.attack.questions import PYTHON, Question
-from tests.attack.trial import Convicted, attacked
+from tests.attack.questions import PYTHON, SPENDS, Question
+from tests.attack.trial import Convicted, attacked, drawn, excess, innocent, opened, planned
 
 from noisette.questions import FILES
 
@@ -59,6 +60,7 @@ EVERY = [
     Question(python='nz.Mode("g")'),
     Question(python='nz.Choose([0, 1], score=lambda c: f"SELECT COUNT(*) FROM v WHERE k = {c}")'),
 ]
+CUBE = Question(python="nz.Cube({'k': 'LEAST(GREATEST(k, 0), 2)', 'b': 'b'})")
 
 
 SKETCHES = [Question(python='nz.FrequencySketch("g", width=8)'), Question(python='nz.HeavyHitters("g", memory=3)')]
@@ -72,11 +74,23 @@ def test_the_marked_world_is_innocent(shelf):
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [twins.Twice, twins.Unbounded])
-@pytest.mark.parametrize("question", EVERY[:3] + SKETCHES, ids=str)
+@pytest.mark.parametrize("question", [*EVERY[:3], *SKETCHES, CUBE], ids=str)
 def test_twins_are_convicted(shelf, twin, question):
     shelf.shrinks = False
     with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
         attacked(shelf, marked(), [question], twin)
+
+
+@pytest.mark.parametrize("spend", SPENDS[1:3], ids=repr)
+def test_a_cube_that_states_too_little_is_convicted(shelf, spend):
+    for relation, pair in opened(shelf, marked()).items():
+        offer, _ = planned(pair[0], replace(CUBE, spend=spend), relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert list(excess(offer, before, after, relation)) == []
+        made = offer.procedure.made
+        halved = replace(made, moved=made.strategy.sensitivity(1, relation))  # where two rows are used
+        twin = replace(offer, procedure=replace(offer.procedure, made=halved))
+        assert any("numbers of a cube moved" in found for found in excess(twin, before, after, relation))
 
 
 def test_a_twin_of_scores_is_convicted(shelf):

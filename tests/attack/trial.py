@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from noisette.query.design import Task
 from noisette.query.measure import Exact, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
+from noisette.questions.cube import Counting
 from noisette.questions.parts.choice import Scores
 
 SECRET = bytes(range(16))
@@ -110,20 +112,20 @@ class Again:
 # What an offer states
 
 
-def inside(value: Any) -> Iterator[Any]:
+def inside(value: Any, kinds: Any = Prepared | Task | Scores) -> Iterator[Any]:
     """All parts of an offer that say what one unit can move."""
-    if isinstance(value, Prepared | Task | Scores):
+    if isinstance(value, kinds):
         yield value
     if isinstance(value, Request | Prepared | Task | Exact):
         return
     if is_dataclass(value) and not isinstance(value, type):
         for field in fields(value):
-            yield from inside(getattr(value, field.name))
+            yield from inside(getattr(value, field.name), kinds)
     elif isinstance(value, tuple | list) and len(value) < 1000:
         for part in value:
-            yield from inside(part)
+            yield from inside(part, kinds)
     elif isinstance(value, dict):
-        yield from inside(list(value.values()))
+        yield from inside(list(value.values()), kinds)
 
 
 def stated(offer: Any, request: Request, measure: Measure, relation: Neighbours) -> Sensitivity | None:
@@ -177,6 +179,7 @@ def excess(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterato
                 if moved is not None and moved > most:
                     yield f"{measure.what} moved by {moved} in {norm}, stated {most}, {relation}"
     yield from _excess_of_scores(offer, before, after, relation)
+    yield from _excess_of_numbers(offer, before, after, relation)
     yield from _excess_of_rows(before, after, relation)
 
 
@@ -190,6 +193,17 @@ def _excess_of_scores(offer: Any, before: Spy, after: Spy, relation: Neighbours)
             yield f"scores moved by {change}, stated {reach.linf} each and {reach.l1} together, {relation}"
         if relation is Neighbours.ADD_REMOVE and scores.monotone and min(change) < 0 < max(change):
             yield f"scores that are said to move in one direction moved by {change}"
+
+
+def _excess_of_numbers(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
+    """Numbers that are made of what was measured, before they get noise: those of cubes."""
+    for part in (part for part in inside(offer, Counting) if part.prepared.request in before.measured):
+        pair = (part.measured(spy.measured[part.prepared.request]) for spy in (before, after))
+        change = [Fraction(b) - Fraction(a) for a, b in zip(*(one.tolist() for one in pair), strict=True)]
+        moved = {"l1": sum(map(abs, change)), "l2_squared": sum(x * x for x in change), "linf": max(map(abs, change))}
+        for norm, most in ((norm, getattr(part.made.moved, norm)) for norm in moved):
+            if moved[norm] > most:
+                yield f"numbers of a cube moved by {float(moved[norm])} in {norm}, stated {float(most)}, {relation}"
 
 
 def _scores(scores: Scores, spy: Spy) -> list[int]:

@@ -79,6 +79,8 @@ def questions(curator):
         "distinct": nz.Distinct("illness"),
         "frequency sketch": nz.FrequencySketch("illness", of=rows, width=64),
         "heavy hitters": nz.HeavyHitters("illness", memory=10),
+        "cube": nz.Cube({"ward": "ward", "decade": "FLOOR(age / 10)", "old": "age > 60"}),
+        "cube of one column": nz.Cube(["ward"], ways=1, of=rows),
         "left out by limits on rows": nz.LeftOut(rows=[1, 2, 4, 8, 16]),
         "left out by limits on groups": nz.LeftOut(groups=[1, 2], by=["ward", "illness"]),
         "sparse table": nz.SparseTable(["ward", "age"]),
