@@ -37,7 +37,7 @@ from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.chains import best_chain, level_shares, typical, typical_ranges
 from noisette.releases.consistent import Level, cells_of, consistent
-from noisette.releases.linear import Noise, variance_of
+from noisette.releases.linear import Noise, fitting, variance_of
 from noisette.releases.tree import Tree
 
 __all__ = ["AdaptiveTree", "one_node"]
@@ -94,10 +94,10 @@ class AdaptiveTree:
         promise = as_promise(spend)
         if gaussian is None:
             kinds = (False,) if promise.is_pure else (False, True)
-            made = [
-                cls.calibrated(promise, cells=cells, rows=rows, neighbours=neighbours, gaussian=one) for one in kinds
-            ]
-            return min(made, key=lambda one: one.error)
+            found = fitting(
+                lambda one: cls.calibrated(promise, cells=cells, rows=rows, neighbours=neighbours, gaussian=one), kinds
+            )
+            return min(found, key=lambda one: one.error)
         moved = one_node(rows, neighbours)
         sizes = _fours(cells) if gaussian else best_chain(typical(cells, prefixes=True), inner=_INNER).sizes
         shares = _fitted(level_shares(cells, sizes, gaussian=gaussian, prefixes=True), squared=gaussian)

@@ -14,13 +14,13 @@ Gaussian of mu. Infer reads noisy numbers only.   [Li-Hay-Rastogi-Miklau-McGrego
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, reduce
 from operator import add
 from statistics import NormalDist
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +34,26 @@ from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 
-__all__ = ["ONE_ROW", "Estimate", "Linear", "Noise", "Strategy", "placed", "sum_of", "variance_of", "weights", "widest"]
+__all__ = [
+    "ONE_ROW",
+    "Estimate",
+    "Linear",
+    "Noise",
+    "Strategy",
+    "fitting",
+    "placed",
+    "sum_of",
+    "variance_of",
+    "weights",
+    "widest",
+]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 Noise: TypeAlias = Geometric | Gaussian
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 ONE_ROW = Contribution(1, 1, 1)
 _GRID = 1 << 20  # shares are multiples of its inverse
@@ -168,6 +183,19 @@ class Linear:
     def error(self, low: Any, high: Any) -> float:
         """The root mean squared error of ranges low .. high, both included, before anything is measured."""
         return float(np.sqrt(np.mean(self.strategy.variances(_ends(low), _ends(high), self.variance))))
+
+
+def fitting(make: Callable[[T], R], kinds: Iterable[T]) -> list[R]:
+    """What can be made of some kinds: noise that keeps no such promise is left out, unless no other does."""
+    found, refusals = [], []
+    for kind in kinds:
+        try:
+            found.append(make(kind))
+        except InputError as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return found
 
 
 def widest(noise: Noise, level: float) -> float:

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.exact.number import whole
-from noisette.mechanisms import Gaussian, calibrate
 from noisette.privacy import Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 from noisette.releases.chains import best_chain, energies, typical_ranges
-from noisette.releases.linear import ONE_ROW, Linear, Strategy
+from noisette.releases.linear import ONE_ROW, Linear, Strategy, fitting
 from noisette.releases.strategies import p_identity, toeplitz
 from noisette.releases.strategies.haar import Haar
 from noisette.releases.strategies.matrix import Matrix
@@ -180,22 +179,14 @@ def _choose(
     part: Contribution,
     neighbours: Neighbours,
 ) -> Plan:
-    sigma = None if promise.is_pure else float(calibrate(Gaussian, promise).sigma)
+    given: dict[str, Any] = {"part": part, "neighbours": neighbours}
 
-    def judged(one: Candidate) -> Candidate:
-        if one.gaussian and sigma is not None:
-            moved = one.strategy.sensitivities(part, neighbours)
-            v = tuple((sigma * float(m.l2) / share) ** 2 for m, share in zip(moved, one.shares, strict=True))
-        else:
-            v = made(one).variance
-        return replace(one, error=float(np.sqrt(np.mean(variances(one.strategy, v)))))
+    def judged(one: Candidate) -> tuple[Candidate, Linear]:
+        made = Linear.calibrated(promise, one.strategy, shares=one.shares, gaussian=one.gaussian, **given)
+        return replace(one, error=float(np.sqrt(np.mean(variances(one.strategy, made.variance))))), made
 
-    def made(one: Candidate) -> Linear:
-        given: dict[str, Any] = {"part": part, "neighbours": neighbours, "gaussian": one.gaussian}
-        return Linear.calibrated(promise, one.strategy, shares=one.shares, **given)
-
-    order = sorted((judged(one) for one in found), key=lambda one: one.error)
-    return Plan(made(order[0]), tuple(order))
+    order = sorted(fitting(judged, found), key=lambda one: one[0].error)
+    return Plan(order[0][1], tuple(one for one, _ in order))
 
 
 def _ends(ranges: tuple[Any, Any] | None, cells: int, prefixes: bool) -> tuple[Counts, Counts]:

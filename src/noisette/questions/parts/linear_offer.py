@@ -22,7 +22,7 @@ from noisette.questions.parts.line_cells import LineCells
 from noisette.questions.parts.offers import about, text_of
 from noisette.releases.chains import typical_ranges
 from noisette.releases.line import Line
-from noisette.releases.linear import Linear, widest
+from noisette.releases.linear import Linear, fitting, widest
 from noisette.releases.planner import Plan, best
 from noisette.releases.stored import kept_estimate, linear_table
 from noisette.releases.tree import Tree
@@ -55,12 +55,12 @@ def planned(cells: LineCells, spend: Promise, neighbours: Neighbours, *, prefixe
 
 def plain_cells(cells: LineCells, spend: Promise, neighbours: Neighbours) -> Linear:
     """Noise on every cell, Laplace or Gaussian, whichever has the smaller variance."""
-    identity = Tree(cells.axis.cells)
-    made = [
-        Linear.calibrated(spend, identity, part=cells.prepared.part, neighbours=neighbours, gaussian=smooth)
-        for smooth in ((False,) if spend.is_pure else (False, True))
-    ]
-    return min(made, key=lambda one: one.variance)
+
+    def made(smooth: bool) -> Linear:
+        identity, part = Tree(cells.axis.cells), cells.prepared.part
+        return Linear.calibrated(spend, identity, part=part, neighbours=neighbours, gaussian=smooth)
+
+    return min(fitting(made, (False,) if spend.is_pure else (False, True)), key=lambda one: one.variance)
 
 
 @dataclass(frozen=True)
