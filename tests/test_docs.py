@@ -73,7 +73,7 @@ def test_pictures_are_small():
 
 def test_the_calls_that_make_pictures_stand_beside_them():
     pages = {"odds.svg": "privacy", "tradeoff.svg": "privacy", "nearest.png": "nearest", "sketches.svg": "sketches"}
-    pages |= {"cubes.png": "cubes"}
+    pages |= {"cubes.png": "cubes", **dict.fromkeys(("strategies.svg", "wavelet.svg", "fourier.svg"), "many-answers")}
     for name, page in (pages | {"medians.svg": "smooth-sensitivity", "apply.png": "apply"}).items():
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
         assert f"(pictures/{name})" in text

@@ -192,7 +192,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize(("where", "holds"), PARTS, ids=str)
+@pytest.mark.parametrize(("where", "holds"), PARTS, ids=[str(where) for where, _ in PARTS])
 @pytest.mark.parametrize("rule", [{"threshold": 1}, {"sample": 10**6}])
 def test_parts_of_the_table_are_counted(where, holds, rule):
     table = some_rows()
