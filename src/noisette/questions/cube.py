@@ -27,7 +27,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
-from noisette.questions.parts.data_cube import Axis, DataCube, arrow
+from noisette.questions.parts.data_cube import CubeColumn, DataCube, arrow
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.records import grouped
 from noisette.questions.parts.rows import Rows, rows_text
@@ -113,7 +113,7 @@ def _named(given: Any) -> dict[str, str]:
     return dict(pairs)
 
 
-def _axes(prepared: Prepared, names: Sequence[str], ways: int) -> tuple[Axis, ...]:
+def _axes(prepared: Prepared, names: Sequence[str], ways: int) -> tuple[CubeColumn, ...]:
     """The columns in the order in which they were asked for, with all of their values."""
     places = [result.position for _, result in prepared.query.outputs if isinstance(result, Key)]
     if len(set(places)) < len(places):
@@ -126,7 +126,9 @@ def _axes(prepared: Prepared, names: Sequence[str], ways: int) -> tuple[Axis, ..
                 "FLOOR(age / 10)."
             )
     _few([(kind.count or 0) + kind.nullable for kind in known], ways)
-    return tuple(Axis(name, kind, kind.values() or (), at) for name, kind, at in zip(names, known, places, strict=True))
+    return tuple(
+        CubeColumn(name, kind, kind.values() or (), at) for name, kind, at in zip(names, known, places, strict=True)
+    )
 
 
 def _few(sizes: Sequence[int], ways: int) -> None:
@@ -161,7 +163,7 @@ class Counting:
     made: Marginals
     neighbours: Neighbours
     level: float
-    axes: tuple[Axis, ...]
+    axes: tuple[CubeColumn, ...]
     ways: int
 
     @property
@@ -223,7 +225,7 @@ class Counting:
         return DataCube(self.axes, self.ways, self.level, estimate)
 
 
-def _places(column: pyarrow.Array, axis: Axis) -> NDArray[np.int64]:
+def _places(column: pyarrow.Array, axis: CubeColumn) -> NDArray[np.int64]:
     """Which of a column's values each row has, -1 for none; real numbers have the nearest multiple of their grid."""
     known = compute.index_in(column, arrow(axis)).fill_null(-1).to_numpy(zero_copy_only=False)
     found: NDArray[np.int64] = np.array(known, np.int64)

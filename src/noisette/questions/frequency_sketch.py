@@ -1,7 +1,7 @@
 """A count sketch of a column: how many rows any value has, asked at any time later, for one pure epsilon.
 
 The values need not be known: they are hashed into a fixed number of cells, and all cells get noise and are released
-(`releases.sketches.count_sketch`). So nothing shows which values there are, and no delta is needed.
+(`releases.sketches.frequencies`). So nothing shows which values there are, and no delta is needed.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from noisette.questions.parts.records import changed, grouped
 from noisette.questions.parts.rows import Rows
 from noisette.releases.linear import Noise
 from noisette.releases.sketches.cells import cell_table, moved_cells, read_shape
-from noisette.releases.sketches.count_sketch import CountSketch
+from noisette.releases.sketches.frequencies import CountSketch
 from noisette.releases.sketches.noise import least_noise
 
 __all__ = ["FrequencySketch"]

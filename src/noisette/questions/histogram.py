@@ -39,7 +39,7 @@ _ABOUT = Omission(
     "Error bars hold on most data, not always: answer.value.count(low, high, guaranteed=True) has bars that do."
 )
 _USUALLY = (
-    "the adaptive tree usually errs less, on real histograms about a fifth of noise on every cell (make bench-error)"
+    "the adaptive tree usually errs less, the more cells there are the clearer (docs/many-answers.md, make bench-error)"
 )
 
 

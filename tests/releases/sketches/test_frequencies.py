@@ -9,8 +9,7 @@ import noisette as nz
 from noisette.errors import InputError
 from noisette.query.measure import Contribution
 from noisette.releases.sketches.cell_errors import beyond, most_likely_tail, upper_end
-from noisette.releases.sketches.count_min import CountMin
-from noisette.releases.sketches.count_sketch import CountSketch
+from noisette.releases.sketches.frequencies import CountMin, CountSketch
 from noisette.releases.sketches.hashing import buckets, canonical_bytes, fingerprints, signs
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE

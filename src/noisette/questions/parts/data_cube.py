@@ -20,13 +20,13 @@ from noisette.releases.marginals import Estimate, Terms
 if TYPE_CHECKING:
     from noisette.charts import Chart
 
-__all__ = ["Axis", "Count", "DataCube", "Ratio", "arrow"]
+__all__ = ["Count", "CubeColumn", "DataCube", "Ratio", "arrow"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Axis:
+class CubeColumn:
     """A column of a cube: its name, all values that it can have (NULL last), and which attribute it is."""
 
     name: str
@@ -35,7 +35,7 @@ class Axis:
     place: int
 
 
-def arrow(axis: Axis) -> pyarrow.Array:
+def arrow(axis: CubeColumn) -> pyarrow.Array:
     """The values of a column, in order."""
     if axis.kind.type == "real":
         return pyarrow.array([None if value is None else float(value) for value in axis.values], ARROW["real"])  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ class DataCube:
     number lies within its error bar.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[CubeColumn, ...]
     ways: int
     level: float
     estimate: Estimate
@@ -122,14 +122,14 @@ class DataCube:
 
     # Within
 
-    def axis(self, name: str) -> Axis:
+    def axis(self, name: str) -> CubeColumn:
         """A column, with all values that it can have."""
         for axis in self.axes:
             if axis.name == name:
                 return axis
         raise InputError(f"The cube has no such column: it has {', '.join(axis.name for axis in self.axes)}.")
 
-    def _named(self, columns: Iterable[str]) -> list[Axis]:
+    def _named(self, columns: Iterable[str]) -> list[CubeColumn]:
         found = [self.axis(name) for name in columns]
         if len(set(found)) < len(found):
             raise InputError("Name each column once.")
@@ -156,14 +156,14 @@ class DataCube:
         return pyarrow.table({"marginal": which, **keys, **{n: table.column(n) for n in ("n", "n_low", "n_high")}})
 
 
-def _keys(axes: Sequence[Axis]) -> dict[str, pyarrow.Array]:
+def _keys(axes: Sequence[CubeColumn]) -> dict[str, pyarrow.Array]:
     """All combinations of values, the last column's fastest."""
     sizes = [len(axis.values) for axis in axes]
     at = np.unravel_index(np.arange(math.prod(sizes)), sizes) if sizes else ()
     return {axis.name: arrow(axis).take(pyarrow.array(x)) for axis, x in zip(axes, at, strict=True)}
 
 
-def _chosen(axis: Axis, given: Any) -> NDArray[np.bool_]:
+def _chosen(axis: CubeColumn, given: Any) -> NDArray[np.bool_]:
     """Which values of a column are meant by one of them or several."""
     several = isinstance(given, Iterable) and not isinstance(given, str | bytes)
     found = np.zeros(len(axis.values), bool)
