@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 
 import numpy as np
 import pytest
@@ -81,6 +82,12 @@ def test_weights_move_error_between_queries():
     even, first = widths(None), widths([100, 1, 1, 1])
     assert first[0] < even[0]
     assert first[1:].max() > even[1:].max()
+
+
+def test_explanations_say_how_many_rows_shares_need():
+    found = curator().explain(nz.Workload(QUERIES), spend=1)
+    needed = re.search(r"within ± 1 % from ([\d,]+) rows on", found.columns[0].assumes)[1]
+    assert int(needed.replace(",", "")) == round(100 * found.columns[0].half_width)
 
 
 def test_bars_hold_for_all_answers_at_once():

@@ -216,10 +216,12 @@ class Answered(Procedure):
         noisy = [np.asarray(level, float) for level in self.made.strategy.measure(zeros)]
         known = QueryAnswers(self.made.infer(noisy), self.cells.queries, self.cells.ranges, (), self.level)
         errors = ", ".join(f"{one.name} ± {wide * one.error:,.3g}" for one in self.candidates)
-        note = f"root mean square over the {len(self.queries):,} queries, by strategy: {errors}"
+        widths = known.half_widths(self.level)
+        people = f"as a share of all rows every answer is within ± 1 % from {100 * float(widths.max()):,.0f} rows on"
+        note = f"root mean square over the {len(self.queries):,} queries, by strategy: {errors}; {people}"
         moved = f"rows: {float(max(one.l1 for one in self.made.moved)):.6g}"
         noise = f"{type(self.made.noise[0]).__name__} noise on {sum(map(len, noisy)):,} numbers"
-        return [(Expected("n", noise, moved, float(known.half_widths(self.level).max()), {}, None, note),)]
+        return [(Expected("n", noise, moved, float(widths.max()), {}, None, note),)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count, and measure."""
