@@ -266,6 +266,10 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     "Best": _best,
     "Centre": lambda rng: f'nz.Centre("{rng.choice(["k", "x", "d"])}", of={_rows(rng)}{rng.choice(["", ", width=4"])})',
     "Choose": _choose,
+    "Fourier": lambda rng: (
+        f'nz.Fourier("{rng.choice(["k", "x", "d"])}", bins={rng.choice(["None", "8"])}, of={_rows(rng)})'
+    ),
+    "Hierarchy": lambda rng: f"nz.Hierarchy('b', {{'yes': [True], 'no': [False]}}, of={_rows(rng)})",
     "Histogram": lambda rng: (
         f'nz.Histogram("{rng.choice(["k", "x", "d", "b", "g", "FLOOR(x)"])}", bins={rng.choice(["None", "3", "700"])}, '
         f"unbiased={rng.random() < 0.3}, of={_rows(rng)})"

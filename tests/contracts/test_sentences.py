@@ -375,8 +375,9 @@ CREDITED = re.compile(
     r"end holds for all values and the upper end for those that are credited\."
 )
 RARE = re.compile(r"Values whose noisy counter stands for fewer than [\d,]+ rows are left out\.")
+SMOOTHED = re.compile(r"Frequencies that are not kept are left out, so jumps and single peaks are smoothed away\.")
 PATTERNS = [
-    ABOUT, ABSENT, CREDITED, EMPTY, RARE,
+    SMOOTHED, ABOUT, ABSENT, CREDITED, EMPTY, RARE,
     LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN,
 ]  # fmt: skip
 QUICK = [name for name in known.VALUES if "apply" not in name]

@@ -175,3 +175,62 @@ def test_cells_of_a_kind():
     assert (weeks.cells, weeks.width, weeks.find("1970-01-08"), weeks.label(1)) == (15, 7, 1, datetime.date(1970, 1, 8))
     with pytest.raises(InputError, match="holds dates"):
         weeks.find("yesterday")
+
+
+# Smooth series and groups of keys
+
+
+def test_a_smooth_series_needs_few_coefficients():
+    truth = np.rint(100 + 60 * np.cos(np.arange(365) * 2 * np.pi / 365)).astype(int)
+    days = pyarrow.table({"u": np.arange(truth.sum()), "day": np.repeat(np.arange(365), truth)})
+    policy = {"tables": {"t": {"unit": "u", "rows": 1, "columns": {"day": {"bounds": [0, 364], "nullable": False}}}}}
+    data = nz.open({"t": days}, policy=policy, budget=100)
+    smooth = data.ask(nz.Fourier("day", most=9), spend="1/20").value
+    plain = data.ask(nz.Histogram("day", unbiased=True), spend="1/20").value
+    errors = [np.abs(value.x - truth).mean() for value in (smooth, plain)]
+    assert errors[0] < errors[1] / 3  # measured a tenth
+    assert smooth.count(0, 180).value == pytest.approx(truth[:181].sum(), rel=0.05)
+    assert np.array_equal(data.ask(nz.Fourier("day", most=9), spend="1/20").value.x, smooth.x)
+
+
+GROUPS = {"first": ["b"], "others": ["c", "a"]}
+
+
+@pytest.mark.parametrize("spend", [HUGE / 10, "100000,1e-6"])
+def test_keys_add_up_to_their_groups(spend):
+    answer = curator().ask(nz.Hierarchy("ward", GROUPS), spend=spend)
+    truth = {key: sum(value == key for value in exact("ward")) for key in "abc"}
+    rows = {(row["group"], row["ward"]): row["n"] for row in answer.rows()}
+    assert {pair: round(n) for pair, n in rows.items()} == {
+        ("first", None): truth["b"],
+        ("others", None): truth["a"] + truth["c"],
+        ("first", "b"): truth["b"],
+        ("others", "c"): truth["c"],
+        ("others", "a"): truth["a"],
+    }
+    assert round(answer.value.group("others").value) == truth["a"] + truth["c"]
+    assert round(answer.value.count("a", "a").value) == truth["a"]
+    assert answer.value.to_arrow().num_rows == 5
+    assert answer.value.chart().values
+
+
+@pytest.mark.parametrize(
+    ("question", "match"),
+    [
+        (lambda: nz.Hierarchy("ward", {"first": ["b"]}), "must stand in one of the groups"),
+        (lambda: nz.Hierarchy("ward", {"first": ["a", "b", "c", "a"]}), "only once"),
+        (lambda: nz.Hierarchy("ward", {"first": "abc"}), "groups must map"),
+        (lambda: nz.Hierarchy("age", {"first": [1, 2]}), "must stand in one of the groups"),
+        (lambda: nz.Fourier("age", most=1), "most"),
+        (lambda: nz.Fourier("free"), "declared domain"),
+    ],
+)
+def test_bad_groups_and_series_are_refused(question, match):
+    data = curator()
+    before = data.budget.left
+    with pytest.raises(InputError, match=match):
+        data.ask(question(), spend=1)
+    assert data.budget.left == before
+    value = data.ask(nz.Hierarchy("ward", GROUPS), spend=1).value
+    with pytest.raises(InputError, match="no group of that name"):
+        value.group("second")

@@ -22,6 +22,7 @@ from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.linear import Estimate, Linear, Noise, Strategy, variance_of
 from noisette.releases.strategies.haar import Haar
 from noisette.releases.strategies.matrix import Matrix
+from noisette.releases.strategies.nominal import Nominal
 from noisette.releases.strategies.toeplitz import SquareRoot
 from noisette.releases.tree import Tree
 
@@ -30,7 +31,13 @@ __all__ = ["adaptive_table", "kept_adaptive", "kept_estimate", "linear_table"]
 Floats: TypeAlias = NDArray[np.float64]
 
 _KEY = b"noisette.release"
-_STRATEGIES: dict[str, type] = {"tree": Tree, "haar": Haar, "square root": SquareRoot, "matrix": Matrix}
+_STRATEGIES: dict[str, type] = {
+    "tree": Tree,
+    "haar": Haar,
+    "square root": SquareRoot,
+    "matrix": Matrix,
+    "nominal": Nominal,
+}
 
 
 def linear_table(made: Linear, noisy: Sequence[Floats]) -> pyarrow.Table:
@@ -103,7 +110,7 @@ def _strategy(record: dict[str, Any]) -> Strategy:
 def _value(value: Any) -> Any:
     if isinstance(value, dict):
         return np.frombuffer(zlib.decompress(base64.b64decode(value["int64"])), "<i8").reshape(value["shape"])
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_value, value)) if isinstance(value, list) else value
 
 
 def _noise(noise: Noise) -> dict[str, str]:

@@ -27,14 +27,22 @@ from noisette.releases.planner import Plan, best
 from noisette.releases.stored import kept_estimate, linear_table
 from noisette.releases.tree import Tree
 
-__all__ = ["linear_offer", "plain_cells", "planned"]
+__all__ = ["Measured", "linear_offer", "plain_cells", "planned"]
 
 
 def linear_offer(
-    question: str, by: str, cells: LineCells, made: Linear, level: float, *, why: str, note: str = ""
+    question: str,
+    by: str,
+    cells: LineCells,
+    made: Linear,
+    level: float,
+    *,
+    why: str,
+    note: str = "",
+    procedure: "Measured | None" = None,
 ) -> Offer:
     """An offer of unbiased counts of the cells, chosen `by` what was asked; `note` says more about the error."""
-    procedure = Measured(cells, made, level, note)
+    procedure = procedure or Measured(cells, made, level, note)
     parts = zip(made.noise, made.moved, strict=True)
     return about(
         cells.prepared,

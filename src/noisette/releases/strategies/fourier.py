@@ -113,6 +113,12 @@ class ChosenFourier:
         return math.ceil(self._length / self._step)
 
     @property
+    def score(self) -> Sensitivity:
+        """How far one unit moves the scores of all candidates."""
+        far, many = self.moved, self.most
+        return Sensitivity(far * many, far**2 * many, far, many, neighbours=self.neighbours)
+
+    @property
     def choice(self) -> Exponential:
         """The mechanism that chooses k."""
         return Exponential(2 * self.moved / (_CHOICE * self.epsilon), candidates=self.most)
@@ -138,10 +144,7 @@ class ChosenFourier:
 
     def guarantee(self) -> Guarantee:
         """What choosing and measuring promise together: the sum, whatever k is."""
-        score = Sensitivity(
-            self.moved * self.most, self.moved**2 * self.most, self.moved, self.most, neighbours=self.neighbours
-        )
-        return self.choice.guarantee(score) + self.measuring(self.most).guarantee()
+        return self.choice.guarantee(self.score) + self.measuring(self.most).guarantee()
 
     def __call__(self, x: Any, rng: Random = SYSTEM) -> Estimate:
         """Choose k, then release the counts of all cells from k coefficients."""

@@ -1,0 +1,111 @@
+"""A smooth series of counts, such as those of the days of a year, from a few Fourier coefficients.
+
+How many coefficients are kept is chosen by the data, with a fifth of the promise; the rest measures them, phases and
+all (`releases.strategies.fourier`).   [Rastogi-Nath 2010; Acs-Castelluccia-Chen 2012]
+"""
+
+from dataclasses import dataclass
+
+import pyarrow
+
+from noisette.answers import Column
+from noisette.engines.contract import Source
+from noisette.exact.number import whole
+from noisette.exact.random import Random
+from noisette.mechanisms.calibration import pure_epsilon
+from noisette.privacy import Neighbours, Promise
+from noisette.query.caveats import NOISE, Omission
+from noisette.query.design import recorded
+from noisette.query.expected import Expected
+from noisette.query.measure import Measure
+from noisette.query.prepare import Prepared
+from noisette.query.schema import Schema
+from noisette.questions.contract import Offer, Procedure
+from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.line_cells import LineCells
+from noisette.questions.parts.offers import about, text_of
+from noisette.questions.parts.rows import Rows
+from noisette.releases.line import Line
+from noisette.releases.linear import widest
+from noisette.releases.stored import kept_estimate, linear_table
+from noisette.releases.strategies.fourier import ChosenFourier
+
+__all__ = ["Fourier"]
+
+_DROPPED = Omission("Frequencies that are not kept are left out, so jumps and single peaks are smoothed away.")
+_WHY = "A smooth series has few frequencies: how many are measured is chosen privately, with a fifth of epsilon."
+
+
+@dataclass(frozen=True)
+class Fourier(JsonQuestion):
+    """How many rows each value (or bin) of a column has, if these numbers are smooth; `most` coefficients at most.
+
+    `answer.value` counts any range. Error bars cover the noise; what the dropped frequencies held is not in them.
+
+    >>> Fourier("day")
+    Fourier(column='day', bins=None, of=None, most=31)
+    """
+
+    column: str
+    bins: int | None = None
+    of: Rows = None
+    most: int = 31
+
+    def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
+        """Choose how many coefficients to keep, and measure them."""
+        cells = LineCells.of(self.column, self.bins, self.of, schema)
+        most = min(whole(self.most, "most", least=2), cells.axis.cells)
+        part = cells.prepared.part
+        made = ChosenFourier(pure_epsilon(spend), cells.axis.cells, most, part=part, neighbours=neighbours)
+        procedure = Waves(cells, made, level)
+        [noise], [moved] = made.measuring(most).noise, made.measuring(most).moved
+        return about(
+            cells.prepared,
+            procedure,
+            text=text_of("fourier", cells.prepared, cells=cells.axis.cells, most=most),
+            why=_WHY,
+            guarantee=made.guarantee(),
+            parts=[recorded(made.choice, Measure("rows"), made.score), recorded(noise, Measure("rows"), moved)],
+            covers=NOISE,
+            omitted=[_DROPPED],
+            value=procedure.line,
+        )
+
+
+@dataclass(frozen=True)
+class Waves(Procedure):
+    """Noisy Fourier coefficients, as many as were chosen; the cells follow from them."""
+
+    cells: LineCells
+    made: ChosenFourier
+    level: float
+
+    @property
+    def prepared(self) -> Prepared:
+        """The query that counts."""
+        return self.cells.prepared
+
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
+        """The noise of a cell if all coefficients are kept that may be."""
+        every = self.made.measuring(self.made.most)
+        error = widest(every.noise[0], self.level) * every.error([0], [0])
+        note = f"noise of a cell if all {self.made.most} coefficients are kept; what is dropped is lost"
+        moved = f"rows: {self.cells.rows:,}"
+        return [(Expected("n", "Laplace noise on Fourier coefficients", moved, error, {}, None, note),)]
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
+        """Count, choose how many coefficients to keep, and measure them."""
+        counts = self.cells.read(source, schema, secret)
+        kept = self.made.measuring(1 + self.made.choice(self.made.scores(counts), rng))
+        return linear_table(kept, kept.measure(counts, rng))
+
+    def line(self, drawn: pyarrow.Table) -> Line:
+        """What goes on answering."""
+        return Line(self.cells.axis, kept_estimate(drawn), self.level)
+
+    def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
+        """A row for each cell."""
+        return [self.line(drawn).columns()]
+
+
+examples = [Fourier("age", most=9), Fourier("cost", bins=50, of="SELECT * FROM visits WHERE age >= 18")]
