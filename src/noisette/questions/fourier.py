@@ -12,7 +12,6 @@ from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.exact.number import whole
 from noisette.exact.random import Random
-from noisette.mechanisms.calibration import pure_epsilon
 from noisette.privacy import Neighbours, Promise
 from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
@@ -33,7 +32,7 @@ from noisette.releases.strategies.fourier import ChosenFourier
 __all__ = ["Fourier"]
 
 _DROPPED = Omission("Frequencies that are not kept are left out, so jumps and single peaks are smoothed away.")
-_WHY = "A smooth series has few frequencies: how many are measured is chosen privately, with a fifth of epsilon."
+_WHY = "A smooth series has few frequencies: how many are measured is chosen privately, with a fifth of the promise."
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class Fourier(JsonQuestion):
         cells = LineCells.of(self.column, self.bins, self.of, schema)
         most = min(whole(self.most, "most", least=2), cells.axis.cells)
         part = cells.prepared.part
-        made = ChosenFourier(pure_epsilon(spend), cells.axis.cells, most, part=part, neighbours=neighbours)
+        made = ChosenFourier(spend, cells.axis.cells, most, part=part, neighbours=neighbours)
         procedure = Waves(cells, made, level)
         [noise], [moved] = made.measuring(most).noise, made.measuring(most).moved
         return about(
@@ -90,8 +89,8 @@ class Waves(Procedure):
         every = self.made.measuring(self.made.most)
         error = widest(every.noise[0], self.level) * every.error([0], [0])
         note = f"noise of a cell if all {self.made.most} coefficients are kept; what is dropped is lost"
-        moved = f"rows: {self.cells.rows:,}"
-        return [(Expected("n", "Laplace noise on Fourier coefficients", moved, error, {}, None, note),)]
+        moved, kind = f"rows: {self.cells.rows:,}", "Laplace" if self.made.promise.is_pure else "Gaussian"
+        return [(Expected("n", f"{kind} noise on Fourier coefficients", moved, error, {}, None, note),)]
 
     def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> pyarrow.Table:
         """Count, choose how many coefficients to keep, and measure them."""

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.exact.number import positive, whole
+from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Exponential
-from noisette.privacy import Guarantee, Neighbours, Pure
+from noisette.mechanisms.calibration import pure_epsilon
+from noisette.privacy import ZCDP, Guarantee, Neighbours, Pure, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 from noisette.releases.linear import ONE_ROW, Estimate, Linear
@@ -72,16 +73,17 @@ def _basis(cells: int, k: int) -> Counts:
 
 @dataclass(frozen=True)
 class ChosenFourier:
-    """Counts from k Fourier coefficients, where k is chosen by the data: a fifth of epsilon chooses, the rest measures.
+    """Counts from k Fourier coefficients, where k is chosen by the data with a fifth of the promise; the rest measures.
 
-    >>> made = ChosenFourier(Fraction(1), 64, most=20)
+
+    >>> made = ChosenFourier(1, 64, most=20)
     >>> made.guarantee()
     Pure('1', neighbours=ADD_REMOVE)
     >>> made(np.full(64, 1000)).x.shape
     (64,)
     """
 
-    epsilon: Fraction
+    spend: Spend
     cells: int
     most: int
     """The largest k: candidates are 1, 2, … most."""
@@ -89,9 +91,14 @@ class ChosenFourier:
     neighbours: Neighbours = Neighbours.ADD_REMOVE
 
     def __post_init__(self) -> None:
-        positive(self.epsilon, "epsilon")
         if whole(self.most, "most") < 2 or self.most > self.cells:
             raise InputError("most must be between 2 and cells: it is the largest number of coefficients to choose.")
+
+    @cached_property
+    def promise(self) -> Pure | ZCDP:
+        """What is kept: an epsilon, or a rho and then Gaussian noise."""
+        promise = as_promise(self.spend)
+        return promise if isinstance(promise, ZCDP) else Pure(pure_epsilon(promise))
 
     @cached_property
     def coefficients(self) -> Matrix:
@@ -121,7 +128,9 @@ class ChosenFourier:
     @property
     def choice(self) -> Exponential:
         """The mechanism that chooses k."""
-        return Exponential(2 * self.moved / (_CHOICE * self.epsilon), candidates=self.most)
+        if isinstance(self.promise, Pure):
+            return Exponential(2 * self.moved / (_CHOICE * self.promise.epsilon), candidates=self.most)
+        return Exponential.calibrated(self.promise.share(_CHOICE), self.score, candidates=self.most)
 
     def scores(self, x: Any) -> Counts:
         """Minus (tail + length of the noise) for k = 1, 2, … in steps, exactly rounded down."""
@@ -133,13 +142,18 @@ class ChosenFourier:
     @cached_property
     def _noise(self) -> Counts:
         """The length of the noise in k coefficients for k = 1, 2, … in steps: public."""
-        l1 = self.part.total * np.cumsum(np.abs(self.coefficients.rows), axis=0).max(axis=1)
-        lengths = np.sqrt(2.0 * np.arange(1, self.most + 1)) * l1 / float((1 - _CHOICE) * self.epsilon)
-        return np.asarray(lengths / self._step).astype(np.int64)
+        rows, k = np.abs(self.coefficients.rows), np.arange(1, self.most + 1)
+        if isinstance(self.promise, Pure):
+            far = np.cumsum(rows, axis=0).max(axis=1)
+            one = math.sqrt(2) / float((1 - _CHOICE) * self.promise.epsilon)
+        else:
+            far = np.sqrt(np.cumsum(rows.astype(float) ** 2, axis=0).max(axis=1))
+            one = 1 / math.sqrt(2 * float((1 - _CHOICE) * self.promise.rho))
+        return np.asarray(np.sqrt(k) * self.part.total * far * one / self._step).astype(np.int64)
 
     def measuring(self, k: int) -> Linear:
         """The release of the first k coefficients."""
-        rest = Pure((1 - _CHOICE) * self.epsilon)
+        rest = self.promise.share(1 - _CHOICE)
         return Linear.calibrated(rest, fourier(self.cells, k), part=self.part, neighbours=self.neighbours)
 
     def guarantee(self) -> Guarantee:
