@@ -75,7 +75,6 @@ def _basis(cells: int, k: int) -> Counts:
 class ChosenFourier:
     """Counts from k Fourier coefficients, where k is chosen by the data with a fifth of the promise; the rest measures.
 
-
     >>> made = ChosenFourier(1, 64, most=20)
     >>> made.guarantee()
     Pure('1', neighbours=ADD_REMOVE)
