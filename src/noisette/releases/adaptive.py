@@ -37,7 +37,7 @@ from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.chains import best_chain, level_shares, typical, typical_ranges
 from noisette.releases.consistent import Level, cells_of, consistent
-from noisette.releases.linear import Noise, fitting, variance_of
+from noisette.releases.linear import Noise, fitting, pure_part, variance_of
 from noisette.releases.tree import Tree
 
 __all__ = ["AdaptiveTree", "one_node"]
@@ -101,8 +101,8 @@ class AdaptiveTree:
         moved = one_node(rows, neighbours)
         sizes = _fours(cells) if gaussian else best_chain(typical(cells, prefixes=True), inner=_INNER).sizes
         shares = _fitted(level_shares(cells, sizes, gaussian=gaussian, prefixes=True), squared=gaussian)
-        kind: type[Gaussian] | type[Geometric] = Gaussian if gaussian else Geometric
-        plain = cls(kind.calibrated(promise, moved), moved, Tree(cells, sizes), shares)
+        noise = Gaussian.calibrated(promise, moved) if gaussian else Geometric(moved.l1 / pure_part(promise))
+        plain = cls(noise, moved, Tree(cells, sizes), shares)
         return plain._wider(promise.restated(neighbours)) if gaussian else plain
 
     @property

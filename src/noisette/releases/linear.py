@@ -31,6 +31,7 @@ from noisette.exact.rational import sqrt_up
 from noisette.mechanisms import Gaussian, Geometric, calibrate
 from noisette.mechanisms.calibration import pure_epsilon
 from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
+from noisette.privacy.guarantee import LARGEST_EPSILON
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 
@@ -274,8 +275,13 @@ def _rational(shares: Sequence[Any], *, squared: bool) -> tuple[Fraction, ...]:
     )
 
 
+def pure_part(promise: Promise) -> Fraction:
+    """The largest epsilon that keeps a promise and that a guarantee can state."""
+    return min(pure_epsilon(promise), Fraction(LARGEST_EPSILON))
+
+
 def _laplace(promise: Promise, moved: Sequence[Sensitivity], shares: Sequence[Fraction]) -> tuple[Noise, ...]:
-    epsilon = pure_epsilon(promise)
+    epsilon = pure_part(promise)
     return tuple(Geometric(level.l1 / (share * epsilon)) for level, share in zip(moved, shares, strict=True))
 
 
