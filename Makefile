@@ -14,7 +14,7 @@ MINUTES ?= 60
 # Without its cache, each worker compiles every test file anew, at every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-oldest soak attack check bench bench-error lock clean
+.PHONY: help demo test test-oldest soak attack check slow bench bench-error lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -40,6 +40,9 @@ check: .venv/.stamp     ## format, lint, types and the quick tests: within two m
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/mypy
 	@$(PYTEST) $(QUICK) $(SHARED) -n 2
+
+slow: .venv/.stamp     ## measure the quick tests and list those that are not
+	@.venv/bin/python -m tests.slow
 
 bench: .venv-bench/.stamp     ## side by side with named peers
 	@.venv-bench/bin/python -m benchmarks

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import coins
+from tests.slow import listed
 
 # Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
 # fast a machine draws examples is no fault of the tree.
@@ -35,9 +36,11 @@ def pytest_collect_file(file_path, parent):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark the cases of a test that follow the first n of `slow_after(n)` as slow, before `-m` selects."""
-    seen = Counter()
+    """Mark as slow, before `-m` selects: what is listed, and the cases that follow the first n of `slow_after(n)`."""
+    seen, known = Counter(), listed()
     for item in items:
+        if item.nodeid in known:
+            item.add_marker(pytest.mark.slow)
         if mark := item.get_closest_marker("slow_after"):
             name = item.nodeid.partition("[")[0]
             seen[name] += 1
