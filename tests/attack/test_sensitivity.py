@@ -15,7 +15,9 @@ from tests.attack.holes import HOLES
 from tests.attack.questions import PYTHON, SPENDS, Question
 from tests.attack.trial import Convicted, attacked, drawn, excess, innocent, opened, planned
 
+from noisette.privacy import Neighbours
 from noisette.questions import FILES
+from noisette.releases.adaptive import one_node
 
 SEEDS = [2, 0, 1, *range(3, 12)]  # the second one is over soonest
 slow = pytest.mark.slow
@@ -91,6 +93,30 @@ def test_a_cube_that_states_too_little_is_convicted(shelf, spend):
         halved = replace(made, moved=made.strategy.sensitivity(1, relation))  # where two rows are used
         twin = replace(offer, procedure=replace(offer.procedure, made=halved))
         assert any("numbers of a cube moved" in found for found in excess(twin, before, after, relation))
+
+
+LINES = [
+    'nz.Histogram("LEAST(GREATEST(k, 0), 2)", of=t("v"))',
+    'nz.Ranges("LEAST(GREATEST(k, 0), 2)", of=t("v"))',
+    "nz.Workload([{'LEAST(GREATEST(k, 0), 2)': [0, 1]}], of=t('v'))",
+]
+
+
+@pytest.mark.parametrize("question", LINES)
+def test_a_line_that_states_too_little_is_convicted(shelf, question):
+    for relation, pair in opened(shelf, marked()).items():
+        offer, _ = planned(pair[0], Question(python=question, spend=SPENDS[1]), relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert list(excess(offer, before, after, relation)) == []
+        if relation is Neighbours.REPLACE:  # there the victim's cell loses no more than a row
+            continue
+        procedure, row = offer.procedure, one_node(1, relation)  # where two rows are used
+        if hasattr(procedure, "tree"):
+            twin = replace(procedure, tree=replace(procedure.tree, moved=row))
+        else:
+            twin = replace(procedure, made=replace(procedure.made, moved=(row,) * len(procedure.made.moved)))
+        found = list(excess(replace(offer, procedure=twin), before, after, relation))
+        assert any("a level of counts moved" in one for one in found)
 
 
 def test_a_twin_of_scores_is_convicted(shelf):

@@ -4,6 +4,7 @@ The offers are alike; whether and how a question fails does not depend on the da
 noise, moves by no more than the offer itself states; and neither plan nor answer takes time out of proportion.
 """
 
+import itertools
 import signal
 import time
 from collections import Counter
@@ -28,7 +29,10 @@ from noisette.query.measure import Exact, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
 from noisette.questions.cube import Counting
+from noisette.questions.histogram import Adapted
 from noisette.questions.parts.choice import Scores
+from noisette.questions.parts.linear_offer import Measured
+from noisette.questions.workload import Answered
 
 SECRET = bytes(range(16))
 PLANNED, ANSWERED = 5, 20  # seconds of processor time: far more than any of these needs
@@ -180,6 +184,7 @@ def excess(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterato
                     yield f"{measure.what} moved by {moved} in {norm}, stated {most}, {relation}"
     yield from _excess_of_scores(offer, before, after, relation)
     yield from _excess_of_numbers(offer, before, after, relation)
+    yield from _excess_of_levels(offer, before, after, relation)
     yield from _excess_of_rows(before, after, relation)
 
 
@@ -204,6 +209,29 @@ def _excess_of_numbers(offer: Any, before: Spy, after: Spy, relation: Neighbours
         for norm, most in ((norm, getattr(part.made.moved, norm)) for norm in moved):
             if moved[norm] > most:
                 yield f"numbers of a cube moved by {float(moved[norm])} in {norm}, stated {float(most)}, {relation}"
+
+
+def _excess_of_levels(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
+    """Whole numbers of a strategy, or of the nodes of a tree, before they get noise."""
+    procedure = offer.procedure
+    if not isinstance(procedure, Adapted | Measured | Answered):
+        return
+    if not all(procedure.prepared.request in spy.measured for spy in (before, after)):
+        return
+    counts = [procedure.cells.read(Again(spy), {}, SECRET) for spy in (before, after)]  # type: ignore[arg-type]
+    if isinstance(procedure, Adapted):
+        pairs, bounds = [procedure.tree.tree.sums(one) for one in counts], itertools.repeat(procedure.tree.moved)
+    else:
+        pairs, bounds = [procedure.made.strategy.measure(one) for one in counts], iter(procedure.made.moved)
+    for one, other, bound in zip(*pairs, bounds, strict=False):
+        change = np.abs(np.asarray(other, object) - np.asarray(one, object))
+        for norm, moved, most in (
+            ("l1", change.sum(), bound.l1),
+            ("l2^2", (change**2).sum(), bound.l2_squared),
+            ("linf", change.max(), bound.linf),
+        ):
+            if moved > most:
+                yield f"a level of counts moved by {moved} in {norm}, stated {most}, {relation}"
 
 
 def _scores(scores: Scores, spy: Spy) -> list[int]:

@@ -13,6 +13,7 @@ from noisette.engines.contract import Source
 from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
@@ -21,7 +22,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.data import JsonQuestion
-from noisette.questions.parts.line_cells import LineCells
+from noisette.questions.parts.line_cells import LineCells, counted_rows
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.rows import Rows
 from noisette.releases.line import Line
@@ -83,6 +84,11 @@ class Waves(Procedure):
     def prepared(self) -> Prepared:
         """The query that counts."""
         return self.cells.prepared
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts of all cells."""
+        return counted_rows(self.prepared, self.made.neighbours)
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The noise of a cell if all coefficients are kept that may be."""

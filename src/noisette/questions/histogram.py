@@ -13,6 +13,7 @@ from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE, Omission
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
@@ -91,6 +92,11 @@ class Adapted(Procedure):
     def prepared(self) -> Prepared:
         """The query that counts."""
         return self.cells.prepared
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts of all cells."""
+        return self.tree.moved
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error of the best plain strategy, which this one usually stays below."""

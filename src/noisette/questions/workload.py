@@ -20,6 +20,7 @@ from noisette.errors import InputError
 from noisette.exact.number import fraction
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
@@ -28,7 +29,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.data import JsonQuestion
-from noisette.questions.parts.line_cells import GridCells, added_up
+from noisette.questions.parts.line_cells import GridCells, added_up, counted_rows
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.rows import Rows, rows_text
 from noisette.releases.answers import QueryAnswers
@@ -208,6 +209,11 @@ class Answered(Procedure):
     def prepared(self) -> Prepared:
         """The query that counts."""
         return self.cells.grid.prepared
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts of all cells."""
+        return counted_rows(self.prepared, self.made.moved[0].neighbours)
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The widest error bar of a query, and what other strategies would give on the whole."""

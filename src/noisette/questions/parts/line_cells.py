@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.engines.contract import Source
+from noisette.privacy import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
 from noisette.query.plan import Key
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.parts.records import grouped, keyed
 from noisette.questions.parts.rows import Rows
+from noisette.releases.adaptive import one_node
 from noisette.releases.axis import Axis
 
-__all__ = ["GridCells", "LineCells", "added_up"]
+__all__ = ["GridCells", "LineCells", "added_up", "counted_rows"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,11 @@ class LineCells:
         """The exact counts: to be called after the charge."""
         [places], counts = GridCells((self.axis,), self.prepared).read(source, schema, secret)
         return added_up(places, counts, self.axis.cells)
+
+
+def counted_rows(prepared: Prepared, neighbours: Neighbours) -> Sensitivity:
+    """How far one unit moves the counts of all combinations, before cells are made of them."""
+    return one_node(prepared.part.total, neighbours)
 
 
 def added_up(places: NDArray[np.int64], counts: NDArray[np.int64], cells: int) -> NDArray[np.int64]:

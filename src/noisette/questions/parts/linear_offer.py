@@ -11,6 +11,7 @@ from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.mechanisms import Gaussian
 from noisette.privacy import Neighbours, Promise
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
@@ -18,7 +19,7 @@ from noisette.query.measure import Measure
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
-from noisette.questions.parts.line_cells import LineCells
+from noisette.questions.parts.line_cells import LineCells, counted_rows
 from noisette.questions.parts.offers import about, text_of
 from noisette.releases.chains import typical_ranges
 from noisette.releases.line import Line
@@ -84,6 +85,11 @@ class Measured(Procedure):
     def prepared(self) -> Prepared:
         """The query that counts."""
         return self.cells.prepared
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts of all cells."""
+        return counted_rows(self.prepared, self.made.moved[0].neighbours)
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The widest error bar of a single cell, and that of a typical range."""
