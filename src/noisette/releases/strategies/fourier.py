@@ -18,7 +18,7 @@ Proofs: docs/proofs/linear-strategies.md
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -44,6 +44,7 @@ _CHOICE = Fraction(1, 5)  # of epsilon, for k
 _STEPS = 1 << 10  # of the score, for one row
 
 
+@lru_cache(maxsize=64)
 def fourier(cells: int, k: int) -> Matrix:
     """The first k real Fourier coefficients, in units of 2^-20/sqrt(n).
 

@@ -27,7 +27,7 @@ Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 MOST_ENTRIES = 1 << 24
-_PAIRS = 1 << 30  # steps, up to which the l1 norms of all differences of columns are worth their time
+_PAIRS = 1 << 26  # steps, up to which the l1 norms of all differences of columns are worth their time
 _CHUNK = 1 << 22
 _ZERO = 1e-12  # of the largest eigenvalue
 
@@ -94,8 +94,7 @@ class Matrix:
 
     def _replaced(self, part: Contribution) -> Sensitivity:
         """Pairs of an old and a new row, one of which may be in no cell; no product of columns below 0 saves half."""
-        added, own = self._added(part), np.diag(self.gram)
-        pair = max(int(own.max()), int((own[:, None] + own - 2 * self.gram).max()))
+        added, pair = self._added(part), self._pair
         l1 = min(2 * int(added.l1), part.total * self._furthest)
         square = min((4 if self.gram.min() < 0 else 2) * int(added.l2_squared), part.total**2 * pair, l1**2)
         linf = _fill(np.maximum(self.rows, 0), part, np.maximum(-self.rows, 0))
@@ -108,6 +107,12 @@ class Matrix:
         a: NDArray[Any] = self.rows.astype(float) if narrow else self.rows
         found: Counts = (a.T @ a).astype(np.int64)
         return found
+
+    @cached_property
+    def _pair(self) -> int:
+        """The largest square of the distance of two columns, or of the length of one."""
+        own = np.diag(self.gram)
+        return max(int(own.max()), max(int((own + own[i] - 2 * self.gram[i]).max()) for i in range(self.cells)))
 
     @cached_property
     def _furthest(self) -> int:
