@@ -1,4 +1,4 @@
-"""Counts of 10^15 cells of which few are filled, against NumPy's Laplace noise on the filled ones alone."""
+"""Counts of 10^15 cells, few of them filled, against NumPy's Laplace noise on the filled ones alone."""
 
 import numpy as np
 
