@@ -4,14 +4,17 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 from fractions import Fraction
 from typing import Annotated, get_type_hints
 
 import pytest
 
+import noisette as nz
 from noisette.errors import InputError
 from noisette.exact.frozen import KW_ONLY, Positive, Read, Whole, default, frozen, set_fields
 from noisette.exact.number import Number
+from noisette.mechanisms.catalogue import instances
 
 
 def _even(value: int, name: str) -> int:
@@ -94,3 +97,46 @@ def test_the_type_of_a_field_is_what_it_holds_and_a_constructor_shows_what_it_ta
     assert inspect.signature(Even).parameters["scale"].annotation == Number
     assert get_type_hints(Noise) == {"scale": Fraction, "_": KW_ONLY, "draws": int, "grid": Fraction}
     assert [one.name for one in dataclasses.fields(Even)] == ["scale", "draws", "grid", "pairs"]
+
+
+# Mechanisms: reprs for people, and the right call in place of a wrong one
+
+
+def test_reprs_that_people_can_read():
+    assert repr(nz.Geometric("5/2")) == "Geometric(scale=5/2)"
+    assert repr(nz.Laplace(2)) == "Laplace(scale=2, grid=2^-29)"
+    assert re.fullmatch(
+        r"Gaussian\(σ ≈ 4\.22\d?, grid=2\^-\d+\)", repr(nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-6")))
+    )
+
+
+def test_no_two_examples_look_alike():
+    shown = [repr(example) for example in instances()]
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (
+            lambda: nz.Laplace(epsilon=1, sensitivity=1),
+            r"no epsilon: for a guarantee write calibrate\(Laplace, epsilon=1",
+        ),
+        (lambda: nz.Gaussian(1, delta="1e-6"), r"Gaussian takes sigma, grid and no delta: for a guarantee"),
+        (lambda: nz.Laplace(scal=1), r"Laplace takes scale, grid and no scal: did you mean scale\?"),
+    ],
+    ids=["epsilon", "delta", "typo"],
+)
+def test_a_wrong_call_says_the_right_one(make, said):
+    with pytest.raises(TypeError, match=said):
+        make()
+
+
+def test_a_guarantee_in_words():
+    assert nz.calibrate(nz.Laplace, epsilon=1, sensitivity=2) == nz.calibrate(nz.Laplace, nz.Pure(1), sensitivity=2)
+    approx = nz.calibrate(nz.Gaussian, epsilon=1, delta="1e-6")
+    assert approx == nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-6"))
+    assert nz.calibrate(nz.Gaussian, rho="0.1") == nz.calibrate(nz.Gaussian, nz.ZCDP("0.1"))
+    for wrong in ({}, {"guarantee": 1, "epsilon": 1}, {"delta": 1}, {"epsilon": 1, "rho": 1}, {"rho": 1, "delta": 1}):
+        with pytest.raises(InputError, match="Say the guarantee once"):
+            nz.calibrate(nz.Geometric, **wrong)

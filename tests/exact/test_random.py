@@ -176,7 +176,7 @@ def public_callables(package):
             continue
         module = importlib.import_module(info.name)
         for name, value in vars(module).items():
-            ours = getattr(value, "__module__", "").partition(".")[0] == package.__name__
+            ours = str(getattr(value, "__module__", "")).partition(".")[0] == package.__name__
             if name.startswith("_") or not callable(value) or not ours:
                 continue
             yield f"{info.name}.{name}", value

@@ -13,6 +13,7 @@ from tests.tapes import Script, exp, misfits, walk
 
 from noisette.exact import samplers
 from noisette.exact.random import SYSTEM
+from noisette.exact.rational import exp_bounds
 
 F = Fraction
 
@@ -291,3 +292,26 @@ def test_central_acceptance_is_enclosed(half, i):
         assert lo <= truth * 2**bits <= hi <= lo + 2
     z = F(2 * i - 1, 2 * half + 1)
     assert 1 - 2 * i * z**3 / 3 / (1 - z * z) <= truth <= 1
+
+
+def test_bounds_of_a_coin_hold_where_few_bits_are_asked_for():
+    """Bounds that forget to use the other end of e^-g are wrong in one of ten of these cases."""
+    for i in range(1, 300):
+        g, weight = F(12) + F(i, 97), F(100_000) + F(i * i, 7)
+        least, most = (F(end, 1 << 200) for end in exp_bounds(-g, 200))
+        for bits in (8, 16):
+            lo, hi = samplers._logistic_real(g, weight)(bits)
+            assert F(lo, 1 << bits) <= 1 / (1 + weight * most)
+            assert 1 / (1 + weight * least) <= F(hi, 1 << bits)
+
+
+@pytest.mark.parametrize(("g", "weight"), [(F(20), F(4 * 10**8)), (F(13), F(10**6)), (F(90), F(7))])
+def test_a_coin_of_a_large_weight_is_enclosed_and_quick(g, weight):
+    """1 / (1 + weight e^-g) lies between its bounds, and 400 coins take no time, whatever attempts it would take."""
+    p = logistic_pmf(g, weight)(True)
+    lo, hi = samplers._logistic_real(g, weight)(80)
+    assert F(lo, 1 << 80) <= F(float(p)) * (1 + F(1, 10**14))
+    assert F(float(p)) * (1 - F(1, 10**14)) <= F(hi, 1 << 80)
+    assert hi - lo <= 2
+    heads = sum(samplers.logistic(g, weight) for _ in range(400))
+    assert goodness.fewest(400, float(p)) <= heads <= goodness.most(400, float(p))

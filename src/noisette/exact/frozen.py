@@ -17,19 +17,24 @@ value held, or refuses it in one sentence. `Positive`, for example, takes every 
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, fields
+from decimal import Context, Decimal
 from fractions import Fraction
+from functools import wraps
 from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar, dataclass_transform
 
 from noisette.exact.number import Number, fraction, positive, whole
+from noisette.names import closest
 
-__all__ = ["KW_ONLY", "Exact", "Positive", "Read", "Whole", "default", "frozen", "optional", "set_fields"]
+__all__ = ["KW_ONLY", "Exact", "Positive", "Read", "Whole", "default", "frozen", "optional", "readable", "set_fields"]
 
 T = TypeVar("T")
 Given = TypeVar("Given")
 Held = TypeVar("Held")
 Reader: TypeAlias = Callable[[Any, str], Any]
+
+_SHORT = 8  # characters of a number that is shown as it is
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,47 @@ def frozen(kind: type[T]) -> type[T]:
         kind.__post_init__ = read  # type: ignore[attr-defined]
     made = dataclass(frozen=True)(kind)
     made.__init__.__annotations__.update({name: _taken(hint) for name, hint in made.__init__.__annotations__.items()})
+    if hasattr(made, "calibrated"):
+        made.__init__ = _known_only(made.__init__, [field.name for field in fields(made)])  # type: ignore[method-assign,arg-type]
     return made
+
+
+_GUARANTEES = ("epsilon", "eps", "delta", "rho", "sensitivity")
+
+
+def _known_only(make: Callable[..., None], names: list[str]) -> Callable[..., None]:
+    """The constructor of a mechanism, which says the right call where it is given a name that it does not have."""
+
+    @wraps(make)
+    def init(self: Any, *given: Any, **named: Any) -> None:
+        for name in [name for name in named if name not in names]:
+            kind = type(self).__name__
+            right = f"for a guarantee write calibrate({kind}, epsilon=1, sensitivity=1)."
+            said = right if name in _GUARANTEES else closest(name, names)
+            raise TypeError(f"{kind} takes {', '.join(names)} and no {name}: {said}")
+        make(self, *given, **named)
+
+    return init
+
+
+def readable(value: Any) -> str:
+    """A value as people read it: short numbers as they are, long ones rounded behind ≈.
+
+    It is for people alone: two values may look the same.
+    """
+    shown = ", ".join(_shown(field.name, getattr(value, field.name)) for field in fields(value) if field.repr)
+    return f"{type(value).__name__}({shown})"
+
+
+def _shown(name: str, value: Any) -> str:
+    if not isinstance(value, Fraction):
+        return f"{name}={value!r}"
+    if len(str(value)) <= _SHORT:
+        return f"{name}={value}"
+    if value.numerator == 1 and value.denominator.bit_count() == 1:
+        return f"{name}=2^-{value.denominator.bit_length() - 1}"
+    rounded = Context(prec=4).divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{'σ' if name == 'sigma' else name} ≈ {float(rounded):.4g}"
 
 
 def _taken(hint: Any) -> Any:

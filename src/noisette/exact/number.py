@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from noisette.errors import InputError
 
-__all__ = ["Number", "fraction", "level_of", "positive", "whole"]
+__all__ = ["Number", "fraction", "inside", "level_of", "positive", "whole"]
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 
@@ -76,6 +76,18 @@ def positive(value: Number, name: str, *, most: int | None = None, least: Fracti
         raise InputError(f"{name} must be at most {most:,}: choose a smaller one.")
     if least is not None and number < least:
         raise InputError(f"{name} must be at least {float(least):g}: there would be no noise at all.")
+    return number
+
+
+def inside(value: Number, name: str) -> Fraction:
+    """Read a number that must lie strictly between 0 and 1.
+
+    >>> inside("1e-6", "delta")
+    Fraction(1, 1000000)
+    """
+    number = fraction(value, name)
+    if not 0 < number < 1:
+        raise InputError(f"{name} must lie strictly between 0 and 1.")
     return number
 
 

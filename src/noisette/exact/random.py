@@ -2,6 +2,7 @@
 
 Every random bit in Noisette comes from an AES-256-CTR keystream whose key the operating system gives. Each thread has a
 keystream of its own; a forked child forgets its parent's; a fresh key is drawn every 64 MiB. Nobody can set a seed.
+Tasks that an engine may run twice derive their keys from one that was drawn here (`keyed`).
 
 `Random` is the seam: a test may pass coins of its own (a tape to walk), which say `secure = False`.
 """
@@ -53,9 +54,12 @@ class _Keystream:
         self._small = io.BytesIO()
 
     def _rekey(self) -> None:
+        self._use(os.urandom(32), os.urandom(16))
+
+    def _use(self, key: bytes, nonce: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        self._encrypt = Cipher(algorithms.AES(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor().update
+        self._encrypt = Cipher(algorithms.AES(key), modes.CTR(nonce)).encryptor().update
         self._left = _KEY_LIFE
 
     def small(self, count: int) -> bytes:

@@ -15,7 +15,20 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-__all__ = ["exp_bounds", "exp_down", "exp_up", "ln_bounds", "precision", "sqrt_bounds", "sqrt_down", "sqrt_up"]
+__all__ = [
+    "as_real",
+    "exp_bounds",
+    "exp_down",
+    "exp_up",
+    "float_above",
+    "float_below",
+    "ln_bounds",
+    "precise",
+    "precision",
+    "sqrt_bounds",
+    "sqrt_down",
+    "sqrt_up",
+]
 
 _LOG10_2 = 0.30103
 _GUARD = 8
@@ -159,3 +172,23 @@ def precision(bits: int) -> Any:
         _local.context = mpmath.mp.clone()
     _local.context.prec = bits
     return _local.context
+
+
+def precise(*numbers: Fraction) -> Any:
+    """Return this thread's mpmath context with enough bits, however close to each other or to 0 the numbers are."""
+    return precision(200 + 3 * sum(n.numerator.bit_length() + n.denominator.bit_length() for n in numbers))
+
+
+def as_real(mp: Any, number: Fraction) -> Any:
+    """Return a fraction as a real of the context."""
+    return mp.mpf(number.numerator) / number.denominator
+
+
+def float_above(value: Any) -> float:
+    """Return a float above a real that is known far beyond float precision; 0 stays 0."""
+    return math.nextafter(float(value), math.inf) if value else 0.0
+
+
+def float_below(value: Any) -> float:
+    """Return a float below a real that is known far beyond float precision; 0 stays 0."""
+    return math.nextafter(float(value), -math.inf) if value else 0.0

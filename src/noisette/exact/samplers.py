@@ -14,6 +14,7 @@ from itertools import count
 from typing import TypeVar
 
 from noisette.errors import InputError
+from noisette.exact.number import floor_log2
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_bounds, precision
 
@@ -21,6 +22,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "bernoulli_real",
+    "binary_place",
     "binomial",
     "categorical",
     "discrete_gaussian",
@@ -29,6 +31,7 @@ __all__ = [
     "geometric",
     "logistic",
     "odds_real",
+    "rational_bounds",
     "retry",
     "uniform",
 ]
@@ -88,9 +91,29 @@ def bernoulli_real(bounds: Bounds, rng: Random = SYSTEM, *, prefix: int = 0, kno
         prefix, known = (prefix << 64) | rng.bits(64), known + 64
 
 
+_LONG = 12  # more than e^12 attempts may be needed
+
+
 def logistic(g: Fraction, weight: Fraction = Fraction(1), rng: Random = SYSTEM) -> bool:
-    """Draw True with probability 1 / (1 + weight e^-g): the coin of randomized response."""
+    """Draw True with probability 1 / (1 + weight e^-g): the coin of randomized response.
+
+    An attempt succeeds with a probability of at least e^-g; where that may be small, the probability is enclosed.
+    """
+    if g > _LONG and weight > 1:
+        return bernoulli_real(_logistic_real(g, weight), rng)
     return retry(_attempt_logistic, g, weight, rng)
+
+
+def _logistic_real(g: Fraction, weight: Fraction) -> Bounds:
+    """Return 1 / (1 + weight e^-g) as a number to be enclosed."""
+
+    def bounds(bits: int) -> tuple[int, int]:
+        places = bits + max(0, floor_log2(weight)) + 8
+        lo, hi = (Fraction(end, 1 << places) for end in exp_bounds(-g, places))
+        one = 1 << bits
+        return math.floor(one / (1 + weight * hi)), math.ceil(one / (1 + weight * lo))
+
+    return bounds
 
 
 def _attempt_logistic(g: Fraction, weight: Fraction, rng: Random) -> bool | None:
@@ -189,7 +212,7 @@ def binomial(n: int, p: Fraction | Bounds, rng: Random = SYSTEM) -> int:
     trials have a 0 at this place. Where p has a 1 they succeed, where p has a 0 the others fail.
     p may also be a real number given by enclosures.
     """
-    bounds = _rational_bounds(p) if isinstance(p, Fraction) else p
+    bounds = rational_bounds(p) if isinstance(p, Fraction) else p
     if bounds(64)[0] == 1 << 64:  # p is 1, which has no binary place below the point
         return n
     undecided, successes = n, 0
@@ -197,14 +220,16 @@ def binomial(n: int, p: Fraction | Bounds, rng: Random = SYSTEM) -> int:
         if not undecided:
             return successes
         zeros = _binomial_half(undecided, rng)
-        if _binary_place(bounds, place):
+        if binary_place(bounds, place):
             successes, undecided = successes + zeros, undecided - zeros
         else:
             undecided = zeros
     raise AssertionError("unreachable")
 
 
-def _rational_bounds(p: Fraction) -> Bounds:
+def rational_bounds(p: Fraction) -> Bounds:
+    """Return a rational as a number to be enclosed."""
+
     def bounds(bits: int) -> tuple[int, int]:
         lo, rest = divmod(p.numerator << bits, p.denominator)
         return lo, lo + bool(rest)
@@ -212,7 +237,8 @@ def _rational_bounds(p: Fraction) -> Bounds:
     return bounds
 
 
-def _binary_place(bounds: Bounds, place: int) -> int:
+def binary_place(bounds: Bounds, place: int) -> int:
+    """Return one binary place of a number that is enclosed; it must not end there."""
     for extra in count(64, 64):
         lo, hi = bounds(place + extra)
         lo, hi = lo >> extra, max(lo, hi - 1) >> extra

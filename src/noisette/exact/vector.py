@@ -23,6 +23,7 @@ from noisette.exact.frozen import Read
 from noisette.exact.gaussian_arrays import GaussianTable, gaussian_each
 from noisette.exact.geometric_arrays import GeometricTable, geometric_each, laplace_each
 from noisette.exact.integers import Integers, filled, gathered, saturated
+from noisette.exact.keyed import KeyedRandom
 from noisette.exact.lookup_table import LookupTable
 from noisette.exact.number import Number, floor_log2, positive, whole
 from noisette.exact.random import SYSTEM, Random
@@ -47,7 +48,10 @@ _Table: TypeAlias = GeometricTable | GaussianTable
 
 
 class _Law:
-    """One law and its table, which is built after `worth` single draws: it costs about as much as they do."""
+    """One law and its table, which is built after `worth` single draws: it costs about as much as they do.
+
+    Coins of a key always go to the table: what they give must not depend on what this process drew before.
+    """
 
     def __init__(self, build: Callable[[], _Table], scalar: Callable[[Random], int], worth: int) -> None:
         self.build, self.scalar, self.left = build, scalar, worth
@@ -58,7 +62,7 @@ class _Law:
         count = 1 if size is None else _count(size)
         if self.table is None:
             self.left -= count
-            if self.left > 0:
+            if self.left > 0 and not isinstance(rng, KeyedRandom):
                 return self.scalar(rng) if size is None else gathered([self.scalar(rng) for _ in range(count)], size)
             self.table = self.build()
         drawn = self.table.one(rng) if size is None else filled(self.table.fill, count, rng).reshape(size)
