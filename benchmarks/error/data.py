@@ -1,11 +1,10 @@
-"""Real histograms with their workloads, and the errors that published algorithms make on them.
+"""Real histograms and maps with their workloads, and the errors that published algorithms make on them.
 
 The files lie beside the checkout: the vectors, workloads and errors of DPBench, and the Adult table.
 [Hay-Machanavajjhala-Miklau-Chen-Zhang 2016]
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -13,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from noisette.releases.maps.tables import summed_area, uneven_sums
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -43,15 +44,30 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Histogram:
-    """Counts of cells, the ranges that are asked, and published scaled errors by epsilon, workload and algorithm.
+class Rectangles:
+    """Rectangles of a map by their edges in cells, as `releases.maps` takes them."""
 
-    Algorithms that are `informed` were given the true number of rows for free.
+    name: str
+    low: Floats
+    high: Floats
+    prefixes: bool = False
+
+    def of(self, x: Any) -> Floats:
+        """The number in each rectangle of the cells x."""
+        return uneven_sums(summed_area(np.asarray(x, float)), self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of cells of a line or a map, the ranges that are asked, and published errors.
+
+    These are scaled errors by epsilon, workload and algorithm. Algorithms that are `informed` were given the true
+    number of rows for free.
     """
 
     name: str
     x: Counts
-    workloads: tuple[Workload, ...]
+    workloads: tuple[Workload | Rectangles, ...]
     published: dict[tuple[float, str], dict[str, float]] = field(default_factory=dict)
     informed: frozenset[str] = frozenset()
 
@@ -62,35 +78,54 @@ def missing(shared: Path) -> list[Path]:
     absent = [path for path in needed if not path.exists()]
     if needed[0] in absent:
         return absent
-    return absent + [path for path in _vectors(shared).values() if not path.exists()]
+    return absent + [path for dims in (1, 2) for path in _vectors(shared, dims).values() if not path.exists()]
 
 
-def _errors(shared: Path) -> list[dict[str, Any]]:
-    """The published errors in one dimension."""
+def _errors(shared: Path, dims: int) -> list[dict[str, Any]]:
+    """The published errors in one or two dimensions."""
     read = json.loads((shared / "anchors" / "dpbench.json").read_text(encoding="utf-8"))
-    return [one for one in read if one["dims"] == 1]
+    return [one for one in read if one["dims"] == dims]
 
 
-def _vectors(shared: Path) -> dict[str, Path]:
-    return {one["dataset"]: shared / "data" / "dpbench" / one["file"] for one in _errors(shared)}
+def _vectors(shared: Path, dims: int) -> dict[str, Path]:
+    return {one["dataset"]: shared / "data" / "dpbench" / one["file"] for one in _errors(shared, dims)}
 
 
-def histograms(shared: Path, epsilons: Sequence[float] = EPSILONS) -> list[Histogram]:
+def _asked(shared: Path, dims: int) -> Any:
+    return json.loads((shared / "data" / "dpbench_workloads.json").read_text(encoding="utf-8"))[f"{dims}D"][RANGES]
+
+
+def histograms(shared: Path) -> list[Histogram]:
     """The one-dimensional sets that have published errors."""
-    given = json.loads((shared / "data" / "dpbench_workloads.json").read_text(encoding="utf-8"))["1D"]
-    low, high = np.array(given[RANGES], np.int64).T
-    errors, found = _errors(shared), []
-    informed = frozenset(one["algorithm"] for one in errors if one.get("side_information"))
-    for name, path in _vectors(shared).items():
+    low, high = np.array(_asked(shared, 1), np.int64).T
+    found = []
+    for name, path in _vectors(shared, 1).items():
         x = np.load(path).astype(np.int64)
-        published: dict[tuple[float, str], dict[str, float]] = {
-            key: {} for key in product(epsilons, (PREFIXES, RANGES))
-        }
-        for one in errors:
-            if one["dataset"] == name and (one["eps"], one["workload"]) in published:
-                published[one["eps"], one["workload"]][one["algorithm"]] = one["scaled_error"]
-        found.append(Histogram(name, x, (prefixes(len(x)), Workload(RANGES, low, high)), published, informed))
+        found.append(_compared(shared, name, x, (prefixes(len(x)), Workload(RANGES, low, high))))
     return found
+
+
+def maps(shared: Path) -> list[Histogram]:
+    """The maps that have published errors; none if there are none."""
+    known = _vectors(shared, 2)
+    if not known:
+        return []
+    low, high = np.array(_asked(shared, 2), float).transpose(1, 0, 2)
+    rectangles = Rectangles(RANGES, low, high + 1)
+    return [_compared(shared, name, np.load(path).astype(np.int64), (rectangles,)) for name, path in known.items()]
+
+
+def _compared(shared: Path, name: str, x: Counts, workloads: tuple[Workload | Rectangles, ...]) -> Histogram:
+    """A set with the published errors on its workloads."""
+    errors = _errors(shared, x.ndim)
+    informed = frozenset(one["algorithm"] for one in errors if one.get("side_information"))
+    published: dict[tuple[float, str], dict[str, float]] = {
+        (epsilon, one.name): {} for epsilon, one in product(EPSILONS, workloads)
+    }
+    for one in errors:
+        if one["dataset"] == name and (one["eps"], one["workload"]) in published:
+            published[one["eps"], one["workload"]][one["algorithm"]] = one["scaled_error"]
+    return Histogram(name, x, workloads, published, informed)
 
 
 def prefixes(cells: int) -> Workload:

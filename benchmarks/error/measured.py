@@ -7,30 +7,54 @@ strategy: unbiased, with one tree of blocks whatever the data · `identity` is n
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from benchmarks.error.data import Counts, Floats, Histogram, Workload
+from benchmarks.error.data import Counts, Floats, Histogram, Rectangles, Workload
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.adaptive_bars import AdaptiveFit
 from noisette.releases.chains import best_chain, typical
-from noisette.releases.line import Counted
 from noisette.releases.linear import Linear
+from noisette.releases.maps.adaptive import AdaptiveMap
 from noisette.releases.tree import Tree
 
 LEVEL = 0.95
 PLAIN = 5  # runs of a plain strategy for each of ours: its error varies more and costs less
 
-Release: TypeAlias = Callable[[Counts], Counted]
-Make: TypeAlias = Callable[[float, int], Release]
-"""A release of counts, made for an epsilon and a number of cells."""
+
+class Released(Protocol):
+    """Released counts of cells with error bars, of a line or a map."""
+
+    @property
+    def x(self) -> Floats:
+        """The count of each cell."""
+        ...
+
+    def bars(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
+        """The ends of the usual error bars of ranges."""
+        ...
+
+    def guaranteed(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
+        """The ends of guaranteed error bars."""
+        ...
+
+
+Release: TypeAlias = Callable[[Counts], Released]
+Make: TypeAlias = Callable[[float, Any], Release]
+"""A release of counts, made for an epsilon and a number of cells, or for those along each axis of a map."""
 
 
 def adaptive(epsilon: float, cells: int) -> Release:
     """What `Histogram` releases by default."""
     made = AdaptiveTree.calibrated(str(epsilon), cells=cells)
     return lambda x: AdaptiveFit.of(made, made.measure(x))
+
+
+def adaptive_map(epsilon: float, shape: tuple[int, int]) -> Release:
+    """What a map releases by default."""
+    made = AdaptiveMap.calibrated(str(epsilon), shape=shape)
+    return lambda x: made.read(made.measure(x))
 
 
 def identity(epsilon: float, cells: int) -> Release:
@@ -67,7 +91,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Measured:
-    """Scaled errors on one histogram at one epsilon by workload, and its error bars on the ranges."""
+    """Scaled errors on one histogram or map at one epsilon by workload, and its error bars on the ranges."""
 
     histogram: Histogram
     epsilon: float
@@ -79,7 +103,8 @@ class Measured:
 
     def ratios(self, workload: str) -> dict[str, float]:
         """Errors over that of Identity: ours, the best chain, and every published algorithm."""
-        errors = {"ours": self.ours[workload].value, "best chain": self.chain[workload].value}
+        errors = {"ours": self.ours[workload].value}
+        errors |= {"best chain": self.chain[workload].value} if self.chain else {}
         errors |= self.histogram.published.get((self.epsilon, workload), {})
         return {name: error / self.identity[workload] for name, error in errors.items()}
 
@@ -96,8 +121,8 @@ class Measured:
 
 def measured(histogram: Histogram, epsilon: float, runs: int, make: Make = adaptive) -> Measured:
     """Release the histogram that many times, and the plain strategies more often."""
-    cells = len(histogram.x)
-    fits, release = [], make(epsilon, cells)
+    cells, flat = len(histogram.x), histogram.x.ndim == 1
+    fits, release = [], make(epsilon, cells if flat else histogram.x.shape)
     for _ in range(runs):
         fits.append(release(histogram.x))
     names = {one.name: one for one in histogram.workloads}
@@ -107,7 +132,7 @@ def measured(histogram: Histogram, epsilon: float, runs: int, make: Make = adapt
         histogram,
         epsilon,
         ours={name: Mean.of([scaled_error(one, histogram, fit) for fit in fits]) for name, one in names.items()},
-        chain={name: plain(one, chain(epsilon, cells, prefixes=one.prefixes)) for name, one in names.items()},
+        chain={name: plain(one, chain(epsilon, cells, prefixes=one.prefixes)) for name, one in names.items() if flat},
         identity={
             name: histogram.published[epsilon, name]["Identity"]
             if histogram.published
@@ -119,23 +144,23 @@ def measured(histogram: Histogram, epsilon: float, runs: int, make: Make = adapt
     )
 
 
-def scaled_error(workload: Workload, histogram: Histogram, fit: Counted) -> float:
+def scaled_error(workload: Workload | Rectangles, histogram: Histogram, fit: Released) -> float:
     """The root of the sum of squared errors over the number of queries and of rows."""
     errors = workload.of(fit.x) - workload.of(histogram.x)
     return float(np.sqrt((errors**2).sum()) / len(errors) / histogram.x.sum())
 
 
-def _plain(histogram: Histogram, workload: Workload, release: Release, *, runs: int) -> Mean:
+def _plain(histogram: Histogram, workload: Workload | Rectangles, release: Release, *, runs: int) -> Mean:
     return Mean.of([scaled_error(workload, histogram, release(histogram.x)) for _ in range(runs)])
 
 
-def _bars(histogram: Histogram, workload: Workload, fits: list[Counted], *, guaranteed: bool) -> Bars:
+def _bars(histogram: Histogram, workload: Workload | Rectangles, fits: list[Released], *, guaranteed: bool) -> Bars:
     truth, held, widths, errors = workload.of(histogram.x), [], [], []
     for fit in fits:
         low, high = (fit.guaranteed if guaranteed else fit.bars)(workload.low, workload.high, LEVEL)
         held.append(float(((low <= truth) & (truth <= high)).mean()))
         widths.append(float((high - low).mean()) / 2)
-        errors.append(float(np.abs(fit.ranges(workload.low, workload.high) - truth).mean()))
+        errors.append(float(np.abs(workload.of(fit.x) - truth).mean()))
     return Bars(Mean.of(held), float(np.mean(widths) / np.mean(errors)))
 
 

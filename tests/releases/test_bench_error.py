@@ -8,12 +8,24 @@ import pytest
 from benchmarks.error import measured as module
 from benchmarks.error import report
 from benchmarks.error.__main__ import main
-from benchmarks.error.data import EPSILONS, PREFIXES, RANGES, Histogram, Workload, adult, histograms, missing, prefixes
+from benchmarks.error.data import (
+    EPSILONS,
+    PREFIXES,
+    RANGES,
+    Histogram,
+    Workload,
+    adult,
+    histograms,
+    maps,
+    missing,
+    prefixes,
+)
 from benchmarks.error.measured import adaptive, measured
 
 from noisette.mechanisms import Geometric
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.adaptive_bars import AdaptiveFit
+from noisette.releases.maps.adaptive import AdaptiveMap
 
 CELLS = 64
 SETS = {"FLAT": np.full(CELLS, 10**6), "STEEP": 10**6 + np.arange(CELLS) ** 3}
@@ -31,12 +43,27 @@ def published(algorithm, share):
                 yield about | {"algorithm": algorithm, "scaled_error": share * identity}
 
 
+PLAIN = np.add.outer(np.arange(16), np.arange(16)) * 1000.0
+BOXES = [[[0, 0], [15, 15]], [[3, 2], [3, 9]], [[4, 5], [12, 6]]]
+
+
+def published_maps():
+    """The same for a map, whose best algorithm errs as much as Identity."""
+    for epsilon in EPSILONS:
+        about = {"dataset": "PLAIN", "dims": 2, "eps": epsilon, "workload": RANGES, "file": "PLAIN.npy"}
+        yield about | {"algorithm": "Identity", "scaled_error": 20 / epsilon / 3 / PLAIN.sum()}
+        yield about | {"algorithm": "Informed", "scaled_error": 20 / epsilon / 3 / PLAIN.sum(), "side_information": "n"}
+
+
 @pytest.fixture
 def shared(tmp_path):
     (tmp_path / "anchors").mkdir()
     (tmp_path / "data" / "dpbench").mkdir(parents=True)
-    (tmp_path / "anchors" / "dpbench.json").write_text(json.dumps([*published("Peer", 0.5), {"dims": 2}]))
-    (tmp_path / "data" / "dpbench_workloads.json").write_text(json.dumps({"1D": {RANGES: ASKED}}))
+    (tmp_path / "anchors" / "dpbench.json").write_text(json.dumps([*published("Peer", 0.5), *published_maps()]))
+    (tmp_path / "data" / "dpbench_workloads.json").write_text(
+        json.dumps({"1D": {RANGES: ASKED}, "2D": {RANGES: BOXES}})
+    )
+    np.save(tmp_path / "data" / "dpbench" / "PLAIN.npy", PLAIN)
     for name, x in SETS.items():
         np.save(tmp_path / "data" / "dpbench" / f"{name}.npy", x)
     return tmp_path
@@ -101,6 +128,35 @@ def test_coverage_is_that_of_a_direct_count(shared):
         low, high = fit.bars(*ends, 0.95)
         held += [a <= t <= b for a, t, b in zip(low, truth, high, strict=True)]
     assert one.usual.held.value == pytest.approx(np.mean(held))
+
+
+def test_maps_are_compared_like_histograms(shared, capsys):
+    [one] = maps(shared)
+    fits = []
+
+    def make(epsilon, shape):
+        made = AdaptiveMap.calibrated(str(epsilon), shape=shape)
+
+        def release(x):
+            fits.append(made.read(made.measure(x)))
+            return fits[-1]
+
+        return release
+
+    checks = main(["--quick", "--maps", "--shared", str(shared)], make_map=make)
+    text = capsys.readouterr().out
+    truth = [PLAIN[a : c + 1, b : d + 1].sum() for (a, b), (c, d) in BOXES]
+    assert one.workloads[0].of(one.x) == pytest.approx(truth)
+    for i, epsilon in enumerate(EPSILONS):
+        found = [[fit.x[a : c + 1, b : d + 1].sum() for (a, b), (c, d) in BOXES] for fit in fits[3 * i : 3 * i + 3]]
+        errors = np.linalg.norm(np.subtract(found, truth), axis=1)
+        ratio = float(np.mean(errors)) * epsilon / 20
+        assert float(row(text, f"{RANGES}, epsilon {epsilon:g}", "ours")[1]) == pytest.approx(ratio, abs=6e-4)
+        goal = next(
+            check for check in checks if check.what.startswith(f"maps, epsilon {epsilon:g}: geometric mean of ours")
+        )
+        assert goal.value == pytest.approx(ratio)
+    assert len(checks) == 15
 
 
 def test_files_that_are_missing_are_named_and_nothing_fails(shared, capsys, tmp_path):

@@ -40,7 +40,7 @@ from noisette.releases.consistent import Level, cells_of, consistent
 from noisette.releases.linear import Noise, fitting, pure_part, variance_of
 from noisette.releases.tree import Tree
 
-__all__ = ["AdaptiveTree", "one_node"]
+__all__ = ["AdaptiveTree", "at_share", "laid_out", "one_node", "rounded_shares"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -99,16 +99,14 @@ class AdaptiveTree:
             )
             return min(found, key=lambda one: one.error)
         moved = one_node(rows, neighbours)
-        sizes = _fours(cells) if gaussian else best_chain(typical(cells, prefixes=True), inner=_INNER).sizes
-        shares = _fitted(level_shares(cells, sizes, gaussian=gaussian, prefixes=True), squared=gaussian)
         noise = Gaussian.calibrated(promise, moved) if gaussian else Geometric(moved.l1 / pure_part(promise))
-        plain = cls(noise, moved, Tree(cells, sizes), shares)
+        plain = cls(noise, moved, *laid_out(cells, gaussian=gaussian))
         return plain._wider(promise.restated(neighbours)) if gaussian else plain
 
     @property
     def error(self) -> float:
         """The root mean squared error of ranges if nothing stops and nothing is shrunk."""
-        variances = [_at(self.noise, share)[1] for share in self.shares]
+        variances = [at_share(self.noise, share)[1] for share in self.shares]
         return math.sqrt(float(self.tree.variances(*typical_ranges(self.tree.cells), variances).mean()))
 
     def _wider(self, promise: Guarantee) -> "AdaptiveTree":
@@ -136,7 +134,7 @@ class AdaptiveTree:
 
     def at(self, share: Fraction) -> Noise:
         """The noise of a count that is measured with a share of the promise."""
-        return _at(self.noise, share)[0]
+        return at_share(self.noise, share)[0]
 
     def last(self, level: int) -> Noise:
         """The noise of the second measurement of a node that stops."""
@@ -193,11 +191,11 @@ class AdaptiveTree:
 
     def _level(self, level: int, nodes: Counts, share: Fraction, ask: Ask) -> Level:
         y, rest = ask(level, nodes, share), self._rest(level)
-        _, spread = _at(self.noise, share)
+        _, spread = at_share(self.noise, share)
         v = np.full(len(nodes), spread)
         if not rest:
             return Level(nodes, np.zeros(len(nodes), bool), y, np.zeros(0), y, v)
-        _, final = _at(self.noise, rest)
+        _, final = at_share(self.noise, rest)
         stopped = (y < self._threshold(final)) | (nodes * self.tree.sizes[level] == self.tree.cells - 1)
         again, z = ask(level, nodes[stopped], rest), y.copy()
         part = final / (final + spread)
@@ -221,10 +219,17 @@ class AdaptiveTree:
 
 
 @lru_cache(maxsize=1024)
-def _at(noise: Noise, share: Fraction) -> tuple[Noise, float]:
+def at_share(noise: Noise, share: Fraction) -> tuple[Noise, float]:
     """The noise of a count that is measured with a share of a promise, and its variance."""
     scaled = Gaussian(noise.sigma / share) if isinstance(noise, Gaussian) else Geometric(noise.scale / share)
     return scaled, variance_of(scaled)
+
+
+def laid_out(cells: int, *, gaussian: bool) -> tuple[Tree, tuple[Fraction, ...]]:
+    """The blocks that are best for prefixes, and the share of each level."""
+    sizes = _fours(cells) if gaussian else best_chain(typical(cells, prefixes=True), inner=_INNER).sizes
+    shares = level_shares(cells, sizes, gaussian=gaussian, prefixes=True)
+    return Tree(cells, sizes), rounded_shares(shares, squared=gaussian)
 
 
 def _fours(cells: int) -> tuple[int, ...]:
@@ -246,7 +251,7 @@ def one_node(rows: int, neighbours: Neighbours) -> Sensitivity:
     return Sensitivity(2 * rows, 2 * rows**2, rows, 2 * rows, neighbours=neighbours)
 
 
-def _fitted(shares: Sequence[float], *, squared: bool) -> tuple[Fraction, ...]:
+def rounded_shares(shares: Sequence[float], *, squared: bool) -> tuple[Fraction, ...]:
     """Shares as fractions that add up to exactly one, or whose squares add up to at most one."""
     parts = [Fraction(round(share * _GRID), _GRID) for share in shares]
     if not squared:

@@ -86,6 +86,11 @@ class Axis:
         """The number of the cell as an expression for the engine; the last one may be one too high."""
         return Call("floor", (Call("divide", (Call("subtract", (value, Literal(self.first))), Literal(self.width))),))
 
+    def holds(self, value: Expression) -> Expression:
+        """Whether a number lies between the bounds, as an expression for the engine."""
+        low, high = self.kind.ends
+        return Call("and", (Call("at_least", (value, Literal(low))), Call("at_most", (value, Literal(high)))))
+
     def places(self, column: pyarrow.Array) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which of the values that the engine found lie in a cell, and in which."""
         if self.keys is not None:

@@ -11,14 +11,14 @@ total as far as noise explains their differences, and projected on the non-negat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.releases.tree import Tree
+from noisette.releases.tree import Rows, Tree
 
-__all__ = ["Level", "cells_of", "consistent", "gathered", "projected"]
+__all__ = ["Level", "Nested", "cells_of", "consistent", "gathered", "projected", "towards"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -60,15 +60,22 @@ class Level:
         return np.where(self.nodes[place] == nodes, values[place], 0.0) if len(self.nodes) else np.zeros(nodes.shape)
 
 
-def consistent(tree: Tree, levels: Sequence[Level]) -> list[Floats]:
+class Nested(Protocol):
+    """Nodes in levels: blocks of a line (`Tree`), or of a map."""
+
+    def rows(self, level: int, parents: Counts, nodes: Counts) -> Rows:
+        """The `nodes` below some parents of a level, which are all their children in order, as rows."""
+        ...
+
+
+def consistent(tree: Nested, levels: Sequence[Level]) -> list[Floats]:
     """The released count of each measured node, level by level: non-negative, and children add up to their parent."""
-    z, s = gathered(tree, levels)
+    rows = _all_rows(tree, levels)
+    z, s = _gathered(rows, levels)
     counts = [projected(z[0][None, :], np.maximum(z[0].sum(keepdims=True), 0.0))[0]]
     for i, level in enumerate(levels[:-1]):
-        u = counts[-1][~level.stopped]
-        rows, room = _rows(tree, i, z[i + 1]), _rows(tree, i, s[i + 1])
-        widths = _widths(tree, i + 1, levels[i + 1].nodes, rows.shape)
-        counts.append(_shrunk(u, rows, room, widths).ravel()[: len(z[i + 1])])
+        u, row = counts[-1][~level.stopped], rows[i]
+        counts.append(row.flat(_shrunk(u, row.of(z[i + 1]), row.of(s[i + 1]), row.widths)))
     return counts
 
 
@@ -84,12 +91,21 @@ def cells_of(tree: Tree, levels: Sequence[Level], counts: Sequence[Floats]) -> F
     return cells[: tree.cells]
 
 
-def gathered(tree: Tree, levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
+def gathered(tree: Nested, levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
     """The best estimate of each node from itself and what lies below it, and its variance, from the top."""
+    return _gathered(_all_rows(tree, levels), levels)
+
+
+def _all_rows(tree: Nested, levels: Sequence[Level]) -> list[Rows]:
+    """For each level above the last one, the children of its nodes that did not stop."""
+    return [tree.rows(i, level.nodes[~level.stopped], levels[i + 1].nodes) for i, level in enumerate(levels[:-1])]
+
+
+def _gathered(rows: Sequence[Rows], levels: Sequence[Level]) -> tuple[list[Floats], list[Floats]]:
     z, s = [levels[-1].z], [levels[-1].v]
     for i in range(len(levels) - 2, -1, -1):
         own, room, parents = levels[i].z.copy(), levels[i].v.copy(), ~levels[i].stopped
-        below, known = _rows(tree, i, s[-1]).sum(axis=1), _rows(tree, i, z[-1]).sum(axis=1)
+        below, known = rows[i].of(s[-1]).sum(axis=1), rows[i].of(z[-1]).sum(axis=1)
         part = below / (below + room[parents])
         own[parents] = part * own[parents] + (1 - part) * known
         room[parents] *= part
@@ -98,35 +114,28 @@ def gathered(tree: Tree, levels: Sequence[Level]) -> tuple[list[Floats], list[Fl
     return z[::-1], s[::-1]
 
 
-def _rows(tree: Tree, level: int, values: Floats) -> Floats:
-    """The children of the parents of a level as rows, the last one filled up with zeros."""
-    fan = tree.fan_out(level)
-    return np.pad(values, (0, -len(values) % fan)).reshape(-1, fan) if len(values) % fan else values.reshape(-1, fan)
-
-
-def _widths(tree: Tree, level: int, nodes: Counts, shape: tuple[int, ...]) -> Floats:
-    """How many cells each child has, 0 where there is none; one row stands for all where they are alike."""
-    size = tree.sizes[level]
-    if shape[0] == 0 or (len(nodes) == shape[0] * shape[1] and (nodes[-1] + 1) * size <= tree.cells):
-        return np.full((1, shape[1]), float(size))
-    widths = np.zeros(shape[0] * shape[1])
-    widths[: len(nodes)] = np.minimum(size, tree.cells - nodes * size)
-    return widths.reshape(shape)
-
-
 def _shrunk(u: Floats, z: Floats, s: Floats, widths: Floats) -> Floats:
     """Children of totals u: least squares, shrunk towards an even spread as far as noise explains it, projected."""
     room, many = s.sum(axis=1), (widths > 0).sum(axis=1)
     even = u[:, None] * (widths / widths.sum(axis=1, keepdims=True))
     apart = z + s * ((u - z.sum(axis=1)) / room)[:, None] - even
+    found = towards(even, apart, room, many)
+    if len(widths) > 1:
+        found[widths == 0] = -np.inf
+    return projected(found, u)
+
+
+def towards(even: Floats, apart: Floats, room: Floats, many: Counts) -> Floats:
+    """Rows `even` + `apart`, shrunk towards `even`: the positive part of James and Stein's estimate.
+
+    A row has `many` numbers whose variances add up to `room`, and whose sum is fixed.
+    """
     square = np.einsum("ij,ij->i", apart, apart)
     noise = np.maximum(many - 3, 0) * room / many
     kept = np.clip(1 - np.divide(noise, square, out=np.zeros_like(square), where=square > 0), 0.0, 1.0)
     apart *= kept[:, None]
     apart += even
-    if len(widths) > 1:
-        apart[widths == 0] = -np.inf
-    return projected(apart, u)
+    return apart
 
 
 def projected(rows: Floats, totals: Floats) -> Floats:

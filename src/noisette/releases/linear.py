@@ -42,7 +42,9 @@ __all__ = [
     "Noise",
     "Strategy",
     "fitting",
+    "noise_of_levels",
     "placed",
+    "rational_shares",
     "sum_of",
     "variance_of",
     "weights",
@@ -129,7 +131,7 @@ class Linear:
     >>> from noisette.releases.tree import Tree
     >>> made = Linear.calibrated(1, Tree(64, (16, 1)), shares=(Fraction(1, 2), Fraction(1, 2)))
     >>> made.noise[0], made.guarantee()
-    (Geometric(scale=Fraction(2, 1)), Pure('1', neighbours=ADD_REMOVE))
+    (Geometric(scale=2), Pure('1', neighbours=ADD_REMOVE))
     >>> released = made(np.arange(64))
     >>> released.x.shape, bool(released.variances([0], [31])[0] < released.variances([1], [31])[0])
     ((64,), True)
@@ -153,11 +155,10 @@ class Linear:
         """The least noise that keeps a promise for one unit: Laplace, or Gaussian where the promise has a delta."""
         promise, moved = as_promise(spend), tuple(strategy.sensitivities(part, neighbours))
         smooth = not promise.is_pure if gaussian is None else gaussian
-        parts = _rational(strategy.shares(gaussian=smooth) if shares is None else shares, squared=smooth)
+        parts = rational_shares(strategy.shares(gaussian=smooth) if shares is None else shares, squared=smooth)
         if len(parts) != len(moved):
             raise InputError(f"There must be one share for each of the {len(moved)} levels of the strategy.")
-        noise = _gaussian(promise, moved, parts) if smooth else _laplace(promise, moved, parts)
-        return cls(strategy, noise, moved)
+        return cls(strategy, noise_of_levels(promise, moved, parts, gaussian=smooth), moved)
 
     def guarantee(self) -> Guarantee:
         """What holds for one unit: the sum over the levels."""
@@ -265,7 +266,7 @@ def sum_of(noises: Sequence[Noise], counts: Floats, fails: float) -> Floats:
     return np.asarray(found + np.sqrt(-math.log(_UNIFORM) / 2 * counts.sum(axis=1)))
 
 
-def _rational(shares: Sequence[Any], *, squared: bool) -> tuple[Fraction, ...]:
+def rational_shares(shares: Sequence[Any], *, squared: bool) -> tuple[Fraction, ...]:
     """Shares as fractions that add up to exactly 1, or whose squares add up to at most 1."""
     given = [Fraction(share).limit_denominator(_GRID) if not isinstance(share, Fraction) else share for share in shares]
     if not given or min(given) <= 0:
@@ -278,6 +279,13 @@ def _rational(shares: Sequence[Any], *, squared: bool) -> tuple[Fraction, ...]:
 def pure_part(promise: Promise) -> Fraction:
     """The largest epsilon that keeps a promise and that a guarantee can state."""
     return min(pure_epsilon(promise), Fraction(LARGEST_EPSILON))
+
+
+def noise_of_levels(
+    promise: Promise, moved: Sequence[Sensitivity], shares: Sequence[Fraction], *, gaussian: bool
+) -> tuple[Noise, ...]:
+    """The least noise of each level for its share of a promise: shares, or their squares if gaussian, add up to 1."""
+    return (_gaussian if gaussian else _laplace)(promise, moved, shares)
 
 
 def _laplace(promise: Promise, moved: Sequence[Sensitivity], shares: Sequence[Fraction]) -> tuple[Noise, ...]:

@@ -8,7 +8,7 @@ import base64
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -20,13 +20,15 @@ from noisette.errors import PrivacyError
 from noisette.mechanisms import Gaussian, Geometric
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.linear import Estimate, Linear, Noise, Strategy, variance_of
+from noisette.releases.multiplicative.mwem import MWEM
+from noisette.releases.multiplicative.mwem import Released as Picked
 from noisette.releases.strategies.haar import Haar
 from noisette.releases.strategies.matrix import Matrix
 from noisette.releases.strategies.nominal import Nominal
 from noisette.releases.strategies.toeplitz import SquareRoot
 from noisette.releases.tree import Tree
 
-__all__ = ["adaptive_table", "kept_adaptive", "kept_estimate", "linear_table"]
+__all__ = ["adaptive_table", "kept_adaptive", "kept_estimate", "kept_picks", "linear_table", "picks_table"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -76,6 +78,28 @@ def kept_adaptive(drawn: pyarrow.Table, like: AdaptiveTree) -> tuple[AdaptiveTre
     tree = _strategy(how["tree"])
     assert isinstance(tree, Tree)
     return AdaptiveTree(noise, like.moved, tree, shares, Fraction(how["patience"])), released
+
+
+def picks_table(made: MWEM, released: Picked) -> pyarrow.Table:
+    """The noisy answers of the candidates that were picked, with what they are read by."""
+    how = {
+        "rows": released.rows,
+        "picks": released.picks,
+        "sizes": [len(y) for y in released.y],
+        "noise": _noise(made.noise),
+        "picking": None if made.picking is None else str(made.picking.scale),
+        "replays": made.replays,
+    }
+    return _table(np.concatenate(released.y), how)
+
+
+def kept_picks(drawn: pyarrow.Table, like: MWEM) -> tuple[MWEM, Picked]:
+    """The rounds as they were measured, for the same candidates and units as others, and what was released."""
+    numbers, how = _read(drawn)
+    picking = None if like.picking is None else replace(like.picking, scale=Fraction(how["picking"]))
+    made = replace(like, noise=_built_noise(how["noise"]), picking=picking, replays=how["replays"])
+    y = tuple(np.split(numbers, np.cumsum(how["sizes"])[:-1]))
+    return made, Picked(how["rows"], tuple(how["picks"]), y)
 
 
 def _table(released: Floats, how: dict[str, Any]) -> pyarrow.Table:

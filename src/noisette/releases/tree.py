@@ -32,7 +32,7 @@ from noisette.query.measure import Contribution
 from noisette.releases.chains import level_shares
 from noisette.releases.linear import placed
 
-__all__ = ["Fit", "Tree", "shares"]
+__all__ = ["Fit", "Rows", "Tree", "shares"]
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -95,6 +95,15 @@ class Tree:
         for level in range(self.levels - 2, -1, -1):
             found.append(self.children(level, found[-1]).sum(axis=1))
         return found[::-1]
+
+    def rows(self, level: int, parents: Counts, nodes: Counts) -> "Rows":
+        """The `nodes` below some parents of a level, which are all their children in order, as rows."""
+        fan, size = self.fan_out(level), self.sizes[level + 1]
+        if not len(nodes) or (len(nodes) == fan * len(parents) and (nodes[-1] + 1) * size <= self.cells):
+            return Rows((len(parents), fan), np.full((1, fan), float(size)))
+        widths = np.zeros(len(parents) * fan)
+        widths[: len(nodes)] = np.minimum(size, self.cells - nodes * size)
+        return Rows((len(parents), fan), widths.reshape(-1, fan), slice(len(nodes)))
 
     # As a strategy
 
@@ -170,6 +179,37 @@ class Tree:
             more = (u - rows.sum(axis=1))[:, None] * shares(room)
             u = (rows + more).ravel()[: self.nodes(level + 1)]
         return Fit(self, u, tuple(s))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Children as rows, one for each parent, filled up with zeros where a parent has fewer.
+
+    `widths` are how many cells each child has, 0 where there is none; one row stands for all where they are alike.
+    `place` says where each child stands in the rows, one after the other, if not all places are taken.
+    """
+
+    shape: tuple[int, int]
+    widths: Floats
+    place: Counts | slice | None = None
+
+    def of(self, values: Floats) -> Floats:
+        """The children's values as rows."""
+        if self.place is None:
+            return values.reshape(self.shape)
+        found = np.zeros(self.shape[0] * self.shape[1])
+        found[self.place] = values
+        return found.reshape(self.shape)
+
+    def row_of(self, children: Counts) -> Counts:
+        """In which row each of some children stands."""
+        return (
+            children if self.place is None else np.arange(self.shape[0] * self.shape[1])[self.place][children]
+        ) // self.shape[1]
+
+    def flat(self, rows: Floats) -> Floats:
+        """The children's values in order."""
+        return rows.ravel() if self.place is None else rows.ravel()[self.place]
 
 
 @lru_cache(maxsize=8)

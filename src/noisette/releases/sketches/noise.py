@@ -14,7 +14,7 @@ def least_noise(promise: Promise, moved: Sensitivity) -> Noise:
     >>> from noisette.privacy import ZCDP, Neighbours, Pure
     >>> moved = Sensitivity(5, 5, 1, 5, neighbours=Neighbours.ADD_REMOVE)
     >>> least_noise(Pure(1), moved), type(least_noise(ZCDP("1/8"), moved)).__name__
-    (Geometric(scale=Fraction(5, 1)), 'Gaussian')
+    (Geometric(scale=5), 'Gaussian')
     """
     laplace = calibrate(Geometric, promise, sensitivity=moved)
     if promise.is_pure:
