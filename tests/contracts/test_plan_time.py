@@ -121,7 +121,7 @@ def test_a_plan_that_takes_long_is_flagged():
 
 def test_every_kind_of_question_is_planned():
     asked = {type(value).__name__ for value in VALUES.values()}
-    assert asked | {"Above"} == set(questions.FILES.values())  # streams are planned below
+    assert asked | {"Above", "Oracle", "Stream"} == set(questions.FILES.values())  # streams are planned below
     assert set(contract.ASKED) | set(VALUES) == set(EVERY)
 
 
@@ -195,6 +195,10 @@ def test_a_stream_begins_quickly():
         curator = opened()
         with quick(), refusable():
             curator.stream(nz.Above(30), spend=spend).ask("SELECT COUNT(*) AS n FROM visits")
+        with quick(), refusable():
+            opened().stream(nz.Oracle("age"), spend=spend).ask({"age": [0, 30]})
+        with quick(), refusable():
+            opened().stream(nz.Stream("day", since="2020-01-01", until="2024-01-01", events=2), spend=spend).step()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def examples():
 EXAMPLES = dict(examples())
 VALUES = {name: value for name, value in EXAMPLES.items() if hasattr(value, "offer")}
 EVERY = [*ASKED, *VALUES]
-DEAR = {"apply 0", "apply 1", "best 0", "triangles 0"}
+DEAR = {"apply 0", "apply 1", "best 0", "synthetic 0", "synthetic 2", "triangles 0"}
 SPENDS = [nz.Pure(2), nz.Approx(2, "1e-7"), nz.ZCDP("1/4")]
 
 

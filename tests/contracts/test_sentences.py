@@ -58,6 +58,8 @@ SINGLE = {
     "MEDIAN(age)": ("age",),
     "MAX(pay)": ("pay",),
     "SUM(age) / COUNT(*)": ("age",),
+    "CORR(age, pay)": ("age", "pay"),
+    "COUNT(*) / SUM(COUNT(*)) OVER ()": (),
 }
 """Aggregates, and the columns whose values they clamp."""
 BUNDLES = {"counts": "COUNT(*)", "numbers": "SUM(age) AS a, AVG(pay) AS b, COUNT(DISTINCT ward)"}
@@ -376,10 +378,22 @@ CREDITED = re.compile(
 )
 RARE = re.compile(r"Values whose noisy counter stands for fewer than [\d,]+ rows are left out\.")
 SMOOTHED = re.compile(r"Frequencies that are not kept are left out, so jumps and single peaks are smoothed away\.")
+OUTSIDE = re.compile(r"Rows (outside the bounds of the map or )?without a coordinate are left out\.")
+MEASURED = re.compile(
+    r"Bars of measured queries come from their noise; all others hold at once, by how well the last pick was known\."
+)
+MADE_UP = re.compile(
+    r"Rows are made up from noisy tables of single columns and of some pairs; answer\.value\.quality says which, and "
+    r"how far off they may be\."
+)
 PATTERNS = [
-    SMOOTHED, ABOUT, ABSENT, CREDITED, EMPTY, RARE,
-    LIMITED, UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN,
+    OUTSIDE, SMOOTHED, ABOUT, ABSENT, CREDITED, EMPTY, RARE, MEASURED, LIMITED,
+    UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN, MADE_UP,
 ]  # fmt: skip
+PATTERNS.append(re.compile(r"Of more than [\d,]+ rows with one value, [\d,]+ count\."))
+PATTERNS.append(
+    re.compile(r"± covers the noise of all truncations, not what this leaves out; the owner can .* in the policy\.")
+)
 QUICK = [name for name in known.VALUES if "apply" not in name]
 
 

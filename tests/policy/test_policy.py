@@ -13,7 +13,7 @@ from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.query.kind import in_order
-from noisette.query.schema import Limits
+from noisette.query.schema import Limits, Link
 
 BUDGET = {"epsilon": "2", "delta": "1e-6"}
 
@@ -28,7 +28,7 @@ def table(**rules):
 
 MISTAKES = [
     ({"budget": BUDGET, "table": {}}, "table in the policy is unknown: did you mean tables?"),
-    ({"budget": BUDGET, "xyz": {}}, "xyz in the policy is unknown: there may be budget, tables."),
+    ({"budget": BUDGET, "xyz": {}}, "xyz in the policy is unknown: there may be budget, tables, rules, pinned."),
     ({"budget": {"epsilom": 1}}, "budget.epsilom in the policy is unknown: did you mean epsilon?"),
     ({"budget": 2}, "budget in the policy must be a section"),
     ({"budget": {"epsilon": 1, "rho": 1}}, "budget in the policy must be one of"),
@@ -191,10 +191,11 @@ def tables(draw):
     rules = draw(st.dictionaries(names, columns(), max_size=3))
     if draw(st.booleans()):
         return TableRules(public=True, columns=rules)
-    unit = draw(st.none() | names)
+    keys = st.lists(st.tuples(names, names), min_size=1, max_size=3, unique_by=(lambda p: p[0], lambda p: p[1]))
+    unit = draw(st.none() | names | st.builds(Link, names, keys.map(tuple)))
     limit = st.none() | st.integers(1, 10**6)
     limits = Limits(draw(limit), draw(limit), draw(limit)) if unit else Limits()
-    return TableRules(unit, limits, False, rules)
+    return TableRules(unit, limits, False, rules, today=draw(st.none() | st.dates()))
 
 
 amounts = st.fractions(min_value=Fraction(1, 10**9), max_value=100, max_denominator=10**9)
@@ -216,6 +217,6 @@ def test_what_is_written_reads_back_equal(tmp_path_factory, policy):
 
 def test_the_file_can_be_read_by_people():
     text = nz.Policy(Approx(2, "1e-6"), {"visits": TableRules("patient_id", Limits(rows=10))}).to_toml()
-    assert 'epsilon = "2"\ndelta = "1e-06"  # far below one in all units\n' in text
+    assert 'epsilon = "2"\ndelta = "1e-6"  # far below one in all units\n' in text
     assert "rows = 10  # of one unit, in all" in text
     assert max(map(len, text.splitlines())) < 110

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from noisette.errors import InputError
-from noisette.policy.rules import ColumnRules, TableRules, table_rules
+from noisette.policy.rules import ColumnRules, TableRules, column_rules, table_rules
 from noisette.policy.tables import described, type_of
 from noisette.query.schema import Limits
 
@@ -50,7 +50,7 @@ def test_integers_may_be_declared_real_and_have_a_grid():
 @pytest.mark.parametrize(
     ("stored", "rules", "message"),
     [
-        ("VARCHAR", {"type": "integer"}, "x.type in the policy says integer, but the column is stored as text."),
+        ("BOOLEAN", {"type": "integer"}, "x.type in the policy says integer, but the column is stored as boolean."),
         ("VARCHAR", {"bounds": [0, 1]}, "x.bounds in the policy are for numbers and dates, but the column holds text"),
         ("VARCHAR", {"grid": 1}, "x.grid in the policy is for numbers only"),
         ("VARCHAR", {"keys": [1]}, "x.keys in the policy must be of the column's type, text."),
@@ -95,3 +95,19 @@ def test_columns_that_are_not_there_are_named():
 def test_what_cannot_be_asked_is_left_out():
     table = described("t", TableRules("p", Limits(rows=3)), {"p": "BIGINT", "tags": "VARCHAR[]", "raw": "BLOB"})
     assert [column.name for column in table.columns] == ["p"]
+
+
+def test_today_is_a_date():
+    assert table_rules({"today": datetime.date(2026, 1, 31)}, "tables.t").today == datetime.date(2026, 1, 31)
+    for wrong in ("2026-01-31", datetime.datetime(2026, 1, 31), 5):
+        with pytest.raises(InputError, match=r"tables\.t\.today in the policy must be a date without quotes"):
+            table_rules({"today": wrong}, "tables.t")
+
+
+def test_rows_per_value_is_a_whole_number_of_a_private_column():
+    assert column_rules({"rows_per_value": 3}, "ward").rows_per_value == 3
+    for wrong in (0, -1, 1.5, "3 rows", True):
+        with pytest.raises(InputError, match="rows_per_value in the policy"):
+            column_rules({"rows_per_value": wrong}, "ward")
+    with pytest.raises(InputError, match=r"leave ward\.rows_per_value out"):
+        table_rules({"public": True, "columns": {"ward": {"rows_per_value": 3}}}, "tables.wards")

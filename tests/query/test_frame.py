@@ -1,11 +1,16 @@
 """Frames and SQL say the same in the same plan."""
 
+from fractions import Fraction
+
 import pytest
 from tests.query.tables import SCHEMA
 
 from noisette.errors import InputError
 from noisette.query.canonical import canonical
+from noisette.query.expression import Call, Name
 from noisette.query.frame import frame
+from noisette.query.kind import Kind
+from noisette.query.schema import Column, Table
 from noisette.query.sql import parse
 
 
@@ -128,3 +133,14 @@ def test_refused(ask):
     with pytest.raises(InputError) as refused:
         ask()
     assert str(refused.value).endswith(".")
+
+
+def test_a_column_may_have_any_name_and_that_very_name_comes_first():
+    kind = Kind("integer", Fraction(0), Fraction(9), Fraction(1))
+    columns = tuple(Column(name, kind) for name in ("a-b", "a", "b", "x y"))
+    rows = frame({"t": Table("t", columns)}, "t")
+    for name in ("a-b", "x y"):
+        assert rows.group_by(name).count().query.keys == (Name(f"t.{name}"),)
+        assert rows.sum(name).query.outputs[0][1].of == Name(f"t.{name}")
+        assert rows.select(name).group_by(name).count().query.keys[0].name.endswith(name)
+    assert isinstance(rows.group_by(k="b-a").count().query.keys[0], Call)  # there is no such column: an expression

@@ -51,6 +51,7 @@ def owned(*counts):
 
 
 PEOPLE, ORDERS = private("people", "age", rows=1), private("orders", "day", rows=30)
+TWICE = private("people", "age", rows=2)  # such a join multiplies, so it retains rows of both sides first
 DATA = {"people": {"id": list(range(40)), "age": [i % 90 for i in range(40)]}, "orders": owned(*[25] * 40)}
 JOINED = "SELECT count(*) AS n FROM people JOIN orders USING (id)"
 
@@ -67,7 +68,8 @@ def test_each_side_has_its_own_limit():
 
 def test_more_than_a_limit_is_left_out_before_the_join():
     assert exact(JOINED, (PEOPLE, replace(ORDERS, limits=Limits(rows=20))), DATA) == [[800]]
-    assert exact(JOINED, (PEOPLE, replace(ORDERS, limits=Limits(groups=2, rows_per_group=5))), DATA) == [[400]]
+    assert exact(JOINED, (PEOPLE, replace(ORDERS, limits=Limits(groups=2, rows_per_group=5))), DATA) == [[200]]
+    assert exact(JOINED, (TWICE, replace(ORDERS, limits=Limits(groups=2, rows_per_group=5))), DATA) == [[400]]
 
 
 @pytest.mark.slow
@@ -111,6 +113,8 @@ def test_a_table_joined_with_itself_retains_the_same_rows_on_both_sides():
 
 def test_without_a_limit_a_join_is_refused():
     with pytest.raises(InputError, match=r"how many rows of one id may be joined with others: rows = 10"):
+        asked(JOINED, (TWICE, replace(ORDERS, limits=Limits())))
+    with pytest.raises(InputError, match=r"how many rows of one id may count: rows = 10"):  # it multiplies nothing
         asked(JOINED, (PEOPLE, replace(ORDERS, limits=Limits())))
 
 
@@ -130,7 +134,7 @@ def test_units_that_are_stored_differently_are_refused_before_anything_is_charge
 
 @pytest.mark.slow
 def test_the_choice_depends_on_nothing_but_the_unit_s_own_rows():
-    schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
+    schema = TWICE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id) WHERE id = 7"
     rng, found = random.Random(1), set()
     for others in (0, 3, 40):
@@ -143,14 +147,14 @@ def test_the_choice_depends_on_nothing_but_the_unit_s_own_rows():
 
 @pytest.mark.slow
 def test_the_secret_chooses():
-    schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
+    schema = TWICE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id)"
     assert len({str(exact(text, schema, DATA, bytes([i] * 16))) for i in range(8)}) > 1
 
 
 def test_rows_with_one_hash_are_told_apart_by_their_columns(monkeypatch):
     monkeypatch.setattr(compiling, "hash_of", lambda *_: compiling.number(0))
-    schema = PEOPLE, replace(ORDERS, limits=Limits(rows=4))
+    schema = TWICE, replace(ORDERS, limits=Limits(rows=4))
     text = "SELECT sum(day) AS n FROM people JOIN orders USING (id)"
     rows = list(zip(*DATA["orders"].values(), strict=True))
     for _ in range(3):
@@ -219,16 +223,17 @@ def test_a_sub_query_per_unit_after_a_join_has_one_row_a_unit():
     prepared, _ = asked(text, (PEOPLE, ORDERS))
     assert prepared.part.total == 1
     assert exact(text, (PEOPLE, ORDERS), DATA) == [[40], [1000]]
-    assert exact(text, (PEOPLE, replace(ORDERS, limits=Limits(rows=10))), DATA) == [[40], [400]]
+    assert exact(text, (PEOPLE, replace(ORDERS, limits=Limits(rows=10))), DATA) == [[40], [1000]]  # as of one table
+    assert exact(text, (TWICE, replace(ORDERS, limits=Limits(rows=10))), DATA) == [[40], [400]]
 
 
 # What is said about it
 
 
-def curator(rows):
+def curator(rows, people=1):
     policy = {
         "tables": {
-            "people": {"unit": "id", "rows": 1, "columns": {"age": {"bounds": [0, 99]}}},
+            "people": {"unit": "id", "rows": people, "columns": {"age": {"bounds": [0, 99]}}},
             "orders": {"unit": "id", "rows": rows, "columns": {"day": {"bounds": [0, 99]}}},
         }
     }
@@ -239,10 +244,13 @@ def curator(rows):
 def test_an_explanation_names_what_each_side_retains():
     told = " ".join(repr(curator(30).explain(JOINED, spend=1)).split())
     assert "At most 1 row of each id in people is joined; further rows are left out." in told
-    assert "At most 30 rows of each id in orders are joined; further rows are left out." in told
+    assert "At most 30 rows of each id are used; further rows are left out." in told
     assert "used of the join" not in told
     assert told.count("At most") == 2
-    answer = curator(3000).ask(JOINED, spend=1)
+    told = " ".join(repr(curator(30, people=2).explain(JOINED, spend=1)).split())
+    assert "At most 2 rows of each id in people are joined; further rows are left out." in told
+    assert "At most 30 rows of each id in orders are joined; further rows are left out." in told
+    answer = curator(3000, people=2).ask(JOINED, spend=1)
     assert "At most 1,000 rows of each id are used of the join of people and orders" in " ".join(answer.caveats)
 
 

@@ -52,6 +52,7 @@ WITH a(x) AS (SELECT ward FROM visits) SELECT COUNT(*) FROM a
 WITH a AS (SELECT ward FROM visits), a AS (SELECT ward FROM visits) SELECT COUNT(*) FROM a
 WITH a AS (DELETE FROM visits) SELECT COUNT(*) FROM visits
 WITH a AS (SELECT * FROM a) SELECT COUNT(*) FROM a
+WITH wards AS (SELECT * FROM labs) SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM wards)
 SELECT COUNT(*) FROM visits WHERE ward = 'sesame
 SELECT COUNT(* FROM visits
 """
@@ -94,9 +95,9 @@ SELECT ward, COUNT(*) FROM visits GROUP BY 2
 SELECT ward, COUNT(*) FROM visits GROUP BY COUNT(*)
 SELECT ward, COUNT(*) FROM visits GROUP BY 'sesame'
 SELECT ward, COUNT(*) FROM visits GROUP BY ()
-SELECT ward, COUNT(*) FROM visits GROUP BY ROLLUP (ward)
-SELECT ward, COUNT(*) FROM visits GROUP BY CUBE (ward)
-SELECT ward, COUNT(*) FROM visits GROUP BY GROUPING SETS ((ward), ())
+SELECT ward, COUNT(*) FROM visits GROUP BY ward WITH ROLLUP
+SELECT ward, COUNT(*) FROM visits GROUP BY CUBE (ward, age, cost, change, smoker)
+SELECT COUNT(*) FROM visits GROUP BY GROUPING SETS ((), ())
 SELECT COUNT(*) FROM wards
 SELECT COUNT(*) FROM wards a JOIN wards b ON a.ward = b.ward
 """
@@ -156,7 +157,7 @@ SELECT visits.ward FROM (SELECT ward FROM visits) s GROUP BY visits.ward
 SELECT COUNT(ward) FROM visits JOIN wards ON visits.ward = wards.ward
 """
 
-CONDITIONS = """
+CONDITIONS = r"""
 age
 patient_id
 age = NULL
@@ -186,33 +187,80 @@ main.sesame(age) > 98765
 (SELECT COUNT(*) FROM visits) > 98765
 EXISTS (SELECT * FROM labs)
 age IN (SELECT value FROM labs)
+age IN (SELECT floor FROM wards)
+age + 1 IN (SELECT floor FROM wards)
+ward IN (SELECT LOWER(ward) FROM wards)
+ward IN (SELECT ward, floor FROM wards)
+ward IN (SELECT ward FROM wards LIMIT 3)
+ward IN (SELECT ward FROM wards WHERE age > 98765)
+ward IN (SELECT ward FROM wards WHERE ward IN (SELECT ward FROM wards))
+ward IN (SELECT ward FROM sesame)
+ward IN (SELECT 'sesame')
+ward NOT IN (SELECT ward FROM wards)
+age > 98765 OR ward IN (SELECT ward FROM wards)
+EXISTS (SELECT * FROM wards)
+EXISTS (SELECT * FROM wards WHERE ward = ward)
+EXISTS (SELECT * FROM labs WHERE labs.patient_id = visits.patient_id)
+EXISTS (SELECT * FROM wards w WHERE w.ward = visits.ward AND w.floor = visits.age)
+NOT EXISTS (SELECT * FROM wards w WHERE w.ward = visits.ward AND w.floor = visits.age)
 age IN (cost, 98765)
 age IN (98765, NULL)
 age = ANY (SELECT value FROM labs)
 ward LIKE patient_id
-ward LIKE 'sesame' ESCAPE 's'
-ward ILIKE 'sesame'
-ward ~ 'sesame'
-ward SIMILAR TO 'sesame'
+ward LIKE 'sesame' ESCAPE 'sesame'
+ward LIKE patient_id ESCAPE 's'
+ward ILIKE patient_id
+ward ~ 'sesame('
+ward ~ '(sesame)\1'
+ward ~ '(?i)sesame'
+ward ~ 'sesame(?=s)'
+ward ~ 'sesame*?'
+ward ~ '^*sesame'
+ward ~ '\bsesame'
+ward ~ '[z-a]sesame'
+ward ~ '[]sesame'
+ward ~ 'sesame{98765}'
+ward ~ '((sesame{90}){90}){90}'
+ward SIMILAR TO patient_id
 ward GLOB 'sesame'
-regexp_matches(ward, 'sesame')
-ward || 'sesame' = ward
-length(ward) = 98765
+regexp_matches(ward, 'sesame', 'i')
+regexp_matches(age, 'sesame')
+regexp_extract(ward, 'sesame') = ward
+regexp_replace(ward, 'sesame', 'sesame') = ward
+ward || cost = ward
+ward || NULL = ward
+length(age) = 98765
 CAST(ward AS INTEGER) = 98765
 CAST(cost AS INTEGER) = 98765
 CAST('sesame' AS INTEGER) = 98765
-TRY_CAST(ward AS INTEGER) = 98765
+TRY_CAST(ward AS BOOLEAN)
+TRY_CAST(ward AS TIMESTAMP) = entered
+TRY_CAST(cost AS INTEGER) = 98765
 ward::DATE = visited
-age::TEXT = 'sesame'
+cost::TEXT = 'sesame'
+entered::TEXT = 'sesame'
+age::TINYINT::BOOLEAN
 age::FLOAT = 98765
-age % 98765 = 0
+age % cost = 0
+cost % 98765 = 0
+ward % 98765 = 0
+length(ward) % 98765 = 0
 age ** 98765 = 0
 POWER(age, 98765) > 0
+POWER(age, cost) > 0
+POWER(age, -1) > 0
 LN(age) > 0
-SQRT(age) > 0
+LN(LN(LN(LN(GREATEST(cost, 98765))))) > 0
+LOG(3, cost + 1) > 0
+SQRT(change) > 0
+SQRT(ward) > 0
+EXP(age) > 0
+WIDTH_BUCKET(age, 98765, 0, 5) = 1
+WIDTH_BUCKET(age, 0, cost, 5) = 1
+WIDTH_BUCKET(age, 0, 10, 0) = 1
 age / cost > 98765
 change // 98765 = 0
-age IS DISTINCT FROM 98765
+age IS DISTINCT FROM NULL
 age BETWEEN SYMMETRIC 98765 AND 1
 SUM(age) OVER (PARTITION BY ward) > 98765
 ROW_NUMBER() OVER () = 98765
@@ -226,19 +274,58 @@ age = $1
 age = $sesame
 #1 > 98765
 ward COLLATE nocase = 'sesame'
-DATE_TRUNC('month', visited) = visited
+DATE_TRUNC('sesame', visited) = visited
+DATE_TRUNC('hour', visited) = visited
+DATE_TRUNC('month', age) = visited
+DATE_TRUNC(ward, visited) = visited
+DATE_DIFF('sesame', visited, visited) = 98765
+DATE_DIFF('day', age, visited) = 98765
+DATE_DIFF('hour', visited, visited) = 98765
+DATE_DIFF('day', visited, entered) = 'sesame'
+STRFTIME(visited, 'sesame%j') = ward
+STRFTIME(visited, 'sesame%H') = ward
+STRFTIME(visited, ward) = ward
+STRFTIME(visited, 'sesame%') = ward
 EXTRACT(epoch FROM visited) > 98765
-EXTRACT(dow FROM visited) = 0
+EXTRACT(century FROM visited) = 0
+EXTRACT(minute FROM visited) = 0
 DATE_PART('sesame', visited) = 98765
 weekday(visited) = 0
-visited + INTERVAL 3 DAY > visited
-visited - visited > 98765
+visited + INTERVAL 'sesame' DAY > visited
+visited + INTERVAL 3 HOUR > visited
+visited + INTERVAL 98765987659 DAY > visited
+visited + INTERVAL 98765 YEAR > visited
+visited + INTERVAL age DAY > visited
+visited + INTERVAL 3 SESAME > visited
+visited + age > visited
+visited + visited > visited
+INTERVAL 3 DAY = INTERVAL 4 DAY
+INTERVAL 3 DAY - visited > visited
+entered - entered > 98765
+ward - visited > 98765
 ward > age
 NOT age
 age AND smoker
 TRIM(ward, 'sesame') = ward
 LTRIM(ward) = ward
-ROUND(age) = 98765
+ROUND(age, cost) = 98765
+ROUND(age, 98765) = 0
+ROUND(ward) = 98765
+ROUND(patient_id, 1) = 0
+SUBSTR(ward, 0, 2) = ward
+SUBSTR(ward, -1) = ward
+SUBSTR(ward, age, 1) = ward
+SUBSTR(age, 1, 1) = ward
+LEFT(ward, -1) = ward
+LEFT(ward, cost) = ward
+RIGHT(ward, -1) = ward
+REPLACE(ward, '', 'sesame') = ward
+REPLACE(ward, patient_id, 'sesame') = ward
+SPLIT_PART(ward, '', 1) = ward
+SPLIT_PART(ward, 'sesame', 0) = ward
+SPLIT_PART(ward, 'sesame', 98765) = ward
+STARTS_WITH(ward, patient_id)
+CONTAINS(age, 'sesame')
 BIN(age) = 98765
 BIN(age, age) = 98765
 LEAST(ward, age) = 98765
@@ -271,7 +358,7 @@ RANK() OVER (ORDER BY age)
 LAG(age) OVER (ORDER BY age)
 QUANTILE(age)
 QUANTILE(age, 98765)
-QUANTILE(age, [0.1, 0.2])
+QUANTILE(age, [0.1, 0.2]) * 2
 QUANTILE(age, cost)
 PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, cost)
 SUM(age) WITHIN GROUP (ORDER BY age)
@@ -285,7 +372,7 @@ HISTOGRAM(age)
 ARG_MAX(ward, age)
 BOOL_AND(smoker)
 APPROX_COUNT_DISTINCT(ward)
-CORR(age, cost)
+CORR(age, ward)
 SKEWNESS(age)
 COUNT(*) FILTER (WHERE age)
 COUNT(*) FILTER (WHERE COUNT(*) > 98765)
@@ -312,12 +399,14 @@ REFUSED = [
     *(f"SELECT {aggregate} FROM visits" for aggregate in lines(AGGREGATES)),
 ]
 ADVICE = re.compile(
-    r"\b(write|use|leave|check|ask|group|name|give|put|move|join|add|declare|swap|read|needs|compute|one is)\b", re.I
+    r"\b(write|use|leave|check|ask|group|name|give|put|move|join|add|declare|swap|read|needs|compute)\b"
+    r"|\b(one is|did you mean)\b",
+    re.I,
 )
 
 
 def assert_good(sentence: str, query: str) -> None:
-    assert sentence.endswith(".")
+    assert sentence.endswith((".", "?"))
     assert "\n" not in sentence
     assert len(sentence) < 320
     assert ADVICE.search(sentence), sentence

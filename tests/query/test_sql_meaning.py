@@ -70,10 +70,54 @@ HOUR(entered) > 12
 age::DOUBLE / 2 > 30.25
 cost > 1e2 AND cost <= 500.5
 age > 18 AND smoker OR ward = 'A' AND NOT change > 0
+SUBSTR(patient_id, 2, 1) = '3' OR SUBSTRING(patient_id FROM 2) = '1'
+LEFT(patient_id, 2) = 'p4' OR RIGHT(patient_id, 1) = '7'
+LENGTH(patient_id) = 2
+patient_id || '-' || ward = 'p4-A' OR CONCAT(ward, '-', age) = '-5'
+REPLACE(patient_id, 'p1', 'x') LIKE 'x%'
+SPLIT_PART(patient_id || '/' || ward, '/', 2) = 'B'
+ward ILIKE 'a' OR ward NOT ILIKE '%B'
+patient_id LIKE 'p!_%' ESCAPE '!' OR patient_id NOT LIKE 'p!1' ESCAPE '!'
+STARTS_WITH(patient_id, 'p2') OR CONTAINS(patient_id, '5') OR SUFFIX(patient_id, '9')
+REGEXP_MATCHES(patient_id, '^p[13-5][^0-7]?$')
+patient_id ~ '(1|2){2}' OR patient_id SIMILAR TO 'p.'
+change % 3 = -1 OR age % 7 = 2
+age % NULLIF(change, 0) = 1
+ROUND(cost / 3, 1) > 100.5 AND ROUND(cost) < 900
+ROUND(age, -1) = 40
+SQRT(age) > 5.5
+POWER(change, 2) > 20 AND POWER(change, 3) < 0
+LN(cost + 1) > 5 AND LOG10(cost + 1) < 2.5
+LOG2(age + 1) = 3
+TRY_CAST(SUBSTR(patient_id, 2) AS INTEGER) > 25
+CAST(age AS VARCHAR) LIKE '1%'
+CAST(entered AS DATE) = DATE '2020-01-31'
+CAST(smoker AS INTEGER) = 1
+age IS DISTINCT FROM 30
+ward IS NOT DISTINCT FROM 'A'
+EXTRACT(dow FROM visited) = 0 OR DAYOFWEEK(visited) = 6
+WEEK(visited) = 53 OR EXTRACT(week FROM entered) < 3
+DAYOFYEAR(visited) > 360
+DATE_TRUNC('month', visited) = DATE '2020-03-01' OR DATE_TRUNC('week', visited) = DATE '2019-12-30'
+DATE_TRUNC('hour', entered) = TIMESTAMP '2020-01-02 13:00:00'
+visited + INTERVAL '1' MONTH > DATE '2021-01-31'
+visited >= DATE '2020-12-31' - INTERVAL '90' DAY
+entered - INTERVAL 5 HOUR < TIMESTAMP '2020-01-03 12:00:00'
+visited - DATE '2020-06-01' BETWEEN 0 AND 100
+DATE_DIFF('day', DATE '2020-06-01', visited) > 500
+DATE_DIFF('month', visited, DATE '2022-06-01') = 7
+DATE_DIFF('year', visited, DATE '2022-06-01') = 1
+DATE_DIFF('hour', entered, TIMESTAMP '2020-02-01 00:00:00') BETWEEN 0 AND 50
+STRFTIME(visited, '%Y-%m') = '2020-07'
+STRFTIME(entered, '%H:%M') = '17:00'
 """
 
 TEXTS = [f"SELECT COUNT(*) FROM visits WHERE {line}" for line in CONDITIONS.strip().splitlines()] + [
     "SELECT COUNT(*) FROM visits JOIN labs USING (patient_id) WHERE value > age",
+    "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT DISTINCT ward FROM wards) AND age > 30",
+    "SELECT COUNT(*) FROM visits WHERE smoker AND ward IN (SELECT ward FROM wards WHERE floor IS NOT NULL)",
+    "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM wards w WHERE w.ward = v.ward AND floor = 1)",
+    "SELECT COUNT(*) FROM (SELECT * FROM visits WHERE ward IN (SELECT ward FROM wards)) s WHERE s.age > 10",
     "SELECT COUNT(*) FROM visits v LEFT JOIN wards w ON w.ward = v.ward WHERE w.floor IS NULL",
     "SELECT COUNT(*) FROM visits v LEFT JOIN (SELECT ward, COALESCE(floor, 0) AS f "
     "FROM wards) w USING (ward) WHERE f IS NULL",

@@ -6,6 +6,7 @@ which rows of a unit are kept is chosen world by world, by p alone, as if each w
 """
 
 import math
+import re
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -48,9 +49,9 @@ class Worlds:
     public: dict
 
     def schema_with_worlds(self):
-        number = Column("w", Kind("integer", 0, len(self.worlds) - 1, 1, nullable=False))
+        number = Column("w", Kind("integer", 0, len(self.worlds) - 1, 1, nullable=False), rows_per_value=100)
         return {
-            name: table if table.public else replace(table, columns=(number, *table.columns))
+            name: table if table.public else replace(table, columns=(number, *table.columns), through=_in_worlds(table))
             for name, table in self.schema.items()
         }
 
@@ -59,7 +60,7 @@ class Worlds:
         return DuckDB({**stored, **self.public}, threads=1)
 
     def _stored(self, name):
-        unit = self.schema[name].unit
+        unit = None if self.schema[name].through else self.schema[name].unit
         rows = [(w, *self._owned(w, row, unit)) for w, world in enumerate(self.worlds) for row in world[name]]
         fields = [("w", pyarrow.int64()), *self.columns[name].items()]
         return pyarrow.table(
@@ -69,6 +70,11 @@ class Worlds:
 
     def _owned(self, w, row, unit):
         return row if unit is None or row[0] is None else (PEOPLE * w + row[0], *row[1:])
+
+
+def _in_worlds(table):
+    """The foreign keys of a table, each within a world."""
+    return tuple(replace(link, on=(*link.on, ("w", "w"))) for link in table.through)
 
 
 @contextmanager
@@ -100,11 +106,12 @@ def measured(question, worlds, *, world="w", limited=True, more=0):
     """(prepared, arrays worlds x groups (x cells) for each measure); the question's keys must be declared.
 
     In a question, {w} stands for the column of worlds, {g} for GROUP BY and that column, {m} for its maximum in a
-    sub-query; all of them are left out where one world is asked. `more` rows than allowed are kept by a broken twin.
+    sub-query, {v} for the column itself there, {a.w = b.w} for the condition that rows are joined within a world; all
+    are left out where one world is asked. `more` rows than allowed are kept by a broken twin.
     """
-    plain = prepare(canonical(parse(written(question, None), worlds.schema)), worlds.schema)
+    plain = prepare(canonical(parse(written(question, None), worlds.schema)), worlds.schema, of_two_units=True)
     schema = worlds.schema_with_worlds()
-    asked = prepare(canonical(parse(written(question, world), schema)), schema)
+    asked = prepare(canonical(parse(written(question, world), schema)), schema, of_two_units=True)
     assert [m.what for m in asked.request.measures] == [m.what for m in plain.request.measures]
     request = _worlds_first(asked.request, tuple(range(len(worlds.worlds))), plain.request.limits)
     if not limited:
@@ -127,9 +134,12 @@ def _worlds_first(request, numbers, limits):
 
 def written(question, world):
     """The question for all worlds, or for one of them if there is no column of worlds."""
-    one = question.partition("{g}")
+    one = re.sub(r"\{(\w+\.w = \w+\.w)\}", r" AND \1" if world else "", question).partition("{g}")
     keys = [part for part in (world, one[2].strip()) if part]
-    head = one[0].replace("{w}", f"{world}, " if world else "").replace("{m}", ", MAX(w) AS w" if world else "")
+    parts = {"{w}": f"{world}, ", "{m}": ", MAX(w) AS w", "{v}": ", w"}
+    head = one[0]
+    for part, text in parts.items():
+        head = head.replace(part, text if world else "")
     return f"{head} GROUP BY {', '.join(keys)}" if keys else head
 
 
@@ -147,13 +157,17 @@ def alone(question, worlds, world):
 # Neighbours
 
 
-def neighbours(worlds, *, unit):
-    """Pairs of numbers of worlds: one unit's rows removed, from all tables. Without a unit each row is one."""
+def neighbours(worlds, *, unit, without=None):
+    """Pairs of numbers of worlds: one unit's rows removed, from all tables. Without a unit each row is one.
+
+    `without(world, person)` says what is left, where rows do not begin with their unit.
+    """
+    without = without or (lambda world, p: {n: tuple(r for r in rows if r[0] != p) for n, rows in world.items()})
     index = {_key(world): number for number, world in enumerate(worlds)}
     for number, world in enumerate(worlds):
         if unit:
             people = {row[0] for rows in world.values() for row in rows} - {None}
-            smaller = [{n: tuple(r for r in rows if r[0] != p) for n, rows in world.items()} for p in people]
+            smaller = [without(world, p) for p in people]
         else:
             smaller = [
                 {**world, name: rows[:i] + rows[i + 1 :]} for name, rows in world.items() for i in range(len(rows))

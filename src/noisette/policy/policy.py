@@ -2,6 +2,8 @@
 
 A policy is a dictionary, a TOML file that looks the same, or a `Policy` value:
 
+    pinned = true               # false: nothing says in which state the data are
+
     [budget]
     epsilon = "2"
     delta = "1e-6"              # leave it out for pure epsilon; or rho = "0.5" alone
@@ -21,6 +23,9 @@ A policy is a dictionary, a TOML file that looks the same, or a `Policy` value:
     [tables.wards]
     public = true
 
+    [rules]                     # of the house: see `house_rules`
+    minimum_frequency = 10
+
 Columns that are not named keep what the stored type says: nothing is looked up in the data.
 """
 
@@ -31,18 +36,21 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError
+from noisette.policy.house_rules import HouseRules, house_rules
 from noisette.policy.rules import TableRules, inside, only, policy_error, section, table_rules
 from noisette.policy.toml import as_toml
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 
-__all__ = ["Policy", "read_policy"]
+__all__ = ["Policy", "read_policy", "toml_of"]
 
 _FORMS = 'epsilon = "2", with or without delta = "1e-6", or rho = "0.5"'
 
 
 @dataclass(frozen=True)
 class Policy:
-    """The owner's declarations: `budget`, the neighbouring relation it is meant under, and rules for each table.
+    """The owner's declarations: `budget`, the relation it is meant under, rules for each table, `rules` of the house.
+
+    `pinned` is false where nothing says in which state the data are: repeated questions are charged again.
 
     >>> print(Policy(Pure(1)).to_toml().splitlines()[3])
     epsilon = "1"
@@ -51,6 +59,8 @@ class Policy:
     budget: Promise
     tables: Mapping[str, TableRules] = field(default_factory=dict)
     neighbours: Neighbours = Neighbours.ADD_REMOVE
+    rules: HouseRules = field(default_factory=HouseRules)
+    pinned: bool = True
 
     def __post_init__(self) -> None:
         if not isinstance(self.budget, Pure | Approx | ZCDP):
@@ -62,7 +72,7 @@ class Policy:
 
     def to_toml(self) -> str:
         """The policy as a commented TOML file, to be edited by hand; `read_policy` makes the same policy of it."""
-        return as_toml(self.budget, self.neighbours, self.tables)
+        return as_toml(self.budget, self.neighbours, self.tables, self.rules.lines, pinned=self.pinned)
 
 
 def _bare(budget: Promise) -> Promise:
@@ -81,21 +91,25 @@ def read_policy(given: Policy | Mapping[str, Any] | str | Path | None, budget: P
     if isinstance(given, Policy):
         return _agreed(given, budget)
     if isinstance(given, str | Path):
-        given = _toml(Path(given))
+        given = toml_of(Path(given))
     if given is not None and not isinstance(given, Mapping):
         raise InputError("policy must be a Policy, a dictionary or the path of a TOML file.")
     whole = given or {}
-    only(whole, ("budget", "tables"), "")
+    only(whole, ("budget", "tables", "rules", "pinned"), "")
+    pinned = whole.get("pinned", True)
+    if not isinstance(pinned, bool):
+        raise policy_error("pinned", "must be true, or false where nothing says in which state the data are.")
     money = section(whole.get("budget", {}), "budget")
     only(money, ("epsilon", "delta", "rho", "neighbours"), "budget")
     relation = _relation(money, budget)
     tables = section(whole.get("tables", {}), "tables")
     rules = {name: table_rules(part, inside("tables", name)) for name, part in tables.items()}
+    house = house_rules(whole.get("rules", {}))
     if set(money) - {"neighbours"}:
-        return _agreed(Policy(_promise(money), rules, relation), budget)
+        return _agreed(Policy(_promise(money), rules, relation, house, pinned), budget)
     if budget is None:
         raise InputError("Say how much may be spent in all: budget=1, budget=Approx(2, '1e-6'), or a [budget] section.")
-    return Policy(budget, rules, relation)
+    return Policy(budget, rules, relation, house, pinned)
 
 
 def _agreed(policy: Policy, budget: Promise | None) -> Policy:
@@ -104,7 +118,8 @@ def _agreed(policy: Policy, budget: Promise | None) -> Policy:
     return policy
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a policy file says, before it is checked."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError:

@@ -3,22 +3,22 @@
 A place is written as TOML writes it, and every error names one."""
 
 import datetime
-import difflib
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, get_args
 
 from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
+from noisette.names import closest
 from noisette.query.kind import Type, Value, in_order
-from noisette.query.schema import Limits
+from noisette.query.recode import Recode
+from noisette.query.schema import Limits, Link
 
 __all__ = [
     "ColumnRules",
     "TableRules",
-    "closest",
     "column_rules",
     "flag",
     "inside",
@@ -26,7 +26,11 @@ __all__ = [
     "policy_error",
     "section",
     "table_rules",
+    "toml_text",
 ]
+
+
+_ESCAPED = str.maketrans({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
 def policy_error(place: str, what: str) -> InputError:
@@ -45,8 +49,18 @@ def inside(place: str, name: object) -> str:
     >>> inside("tables", "visits"), inside("tables", "my visits")
     ('tables.visits', 'tables."my visits"')
     """
-    text = str(name) if re.fullmatch(r"[A-Za-z0-9_-]+", str(name)) else f'"{name}"'
+    text = str(name) if re.fullmatch(r"[A-Za-z0-9_-]+", str(name)) else toml_text(str(name))
     return f"{place}.{text}" if place else text
+
+
+def toml_text(text: str) -> str:
+    r"""A TOML string.
+
+    >>> print(toml_text('a "b" \x07'))
+    "a \"b\" \u0007"
+    """
+    control = {letter: f"\\u{letter:04x}" for letter in (*range(32), 127)}
+    return f'"{text.translate({**control, **_ESCAPED})}"'
 
 
 def section(given: Any, place: str) -> Mapping[str, Any]:
@@ -66,18 +80,6 @@ def only(given: Mapping[str, Any], known: Iterable[str], place: str) -> None:
             raise policy_error(inside(place, name), f"is unknown: {closest(name, known)}")
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """What may have been meant.
-
-    >>> closest("bound", ["keys", "bounds"]), closest("x", ["keys", "bounds"])
-    ('did you mean bounds?', 'there may be keys, bounds.')
-    """
-    names = list(known)
-    folded = {each.casefold(): each for each in names}
-    found = difflib.get_close_matches(name.casefold(), folded, n=1)
-    return f"did you mean {folded[found[0]]}?" if found else f"there may be {', '.join(names)}."
-
-
 def flag(given: Any, place: str) -> bool:
     """A truth value."""
     if not isinstance(given, bool):
@@ -89,9 +91,11 @@ def flag(given: Any, place: str) -> bool:
 
 
 _LIMITS = ("rows", "groups", "rows_per_group")
-_TABLE = ("unit", *_LIMITS, "public", "columns")
-_COLUMN = ("type", "bounds", "grid", "keys", "nullable")
-_PRIVATE = "private"
+_TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today")
+_RECODING = ("trim", "fold", "map", "other")
+_COLUMN = ("type", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
+_PRIVATE, _EACH = "private", "each question"
+_MOST_ROWS, _LARGEST, _MOST_TEXTS = 2**20, 2**40, 10_000
 
 
 @dataclass(frozen=True)
@@ -109,63 +113,114 @@ class ColumnRules:
     nullable: bool = True
     private_bounds: bool = False
     private_keys: bool = False
+    group: bool = True
+    recode: Recode | None = None
+    rows_per_value: int | None = None
 
 
 @dataclass(frozen=True)
 class TableRules:
-    """What is declared of a table.
+    """What is declared of a table; `unit` is a column, or the foreign key that leads to the table that names one.
 
     >>> table_rules({"unit": "patient_id", "rows": 10}, "tables.visits").limits.rows
     10
     """
 
-    unit: str | None = None
+    unit: str | Link | None = None
     limits: Limits = field(default_factory=Limits)
     public: bool = False
     columns: Mapping[str, ColumnRules] = field(default_factory=dict)
     private_rows: bool = False
+    chosen_rows: int | None = None
+    today: datetime.date | None = None  # what CURRENT_DATE means
 
 
 def table_rules(given: Any, place: str) -> TableRules:
     """Read the rules of a table, or say what is wrong with them and where."""
     only(section(given, place), _TABLE, place)
-    private_rows = given.get("rows") == _PRIVATE
+    private_rows, chosen_rows = given.get("rows") == _PRIVATE, _chosen_rows(given, place)
     limited = [name for name in _LIMITS if name in given]
+    if isinstance(given.get("rows"), str) and not (private_rows or chosen_rows):
+        raise policy_error(inside(place, "rows"), f'must be a whole number, "{_PRIVATE}" or "{_EACH}".')
     numbers = {
         name: whole(given[name], f"{inside(place, name)} in the policy")
         for name in limited
-        if not (name == "rows" and private_rows)
+        if not (name == "rows" and (private_rows or chosen_rows))
     }
     unit, public = given.get("unit"), flag(given.get("public", False), inside(place, "public"))
-    if unit is not None and (not isinstance(unit, str) or not unit):
+    if isinstance(unit, Mapping):
+        unit = _link(unit, inside(place, "unit"))
+    elif unit is not None and (not isinstance(unit, str) or not unit):
         raise policy_error(inside(place, "unit"), "must be the name of a column.")
     if public and (unit or limited):
         raise policy_error(place, f"is public, so it protects nobody: leave {'unit' if unit else limited[0]} out.")
     if limited and not unit:
         raise policy_error(inside(place, limited[0]), 'limits nobody: add unit = "patient_id", or whose rows they are.')
-    if private_rows and "rows_per_group" in numbers:
+    if (private_rows or chosen_rows) and "rows_per_group" in numbers:
         raise policy_error(
-            inside(place, "rows_per_group"), 'cannot stand beside rows = "private": declare rows, or leave it out.'
+            inside(place, "rows_per_group"),
+            f'cannot stand beside rows = "{given["rows"]}": declare rows, or leave it out.',
         )
     columns = inside(place, "columns")
     listed = section(given.get("columns", {}), columns)
     rules = {name: column_rules(part, inside(columns, name)) for name, part in listed.items()}
-    return TableRules(unit, Limits(**numbers), public, rules, private_rows)
+    for name in (name for name, part in rules.items() if public and part.rows_per_value is not None):
+        raise policy_error(place, f"is public, so it protects nobody: leave {name}.rows_per_value out.")
+    return TableRules(
+        unit, Limits(**numbers), public, rules, private_rows, chosen_rows, _today(given.get("today"), place)
+    )
+
+
+def _today(given: Any, place: str) -> datetime.date | None:
+    if given is not None and (not isinstance(given, datetime.date) or isinstance(given, datetime.datetime)):
+        raise policy_error(inside(place, "today"), "must be a date without quotes, such as 2026-01-31.")
+    return given
+
+
+def _link(given: Any, place: str) -> Link:
+    """A foreign key: { through = "orders", on = { order_id = "id" } }."""
+    only(section(given, place), ("through", "on"), place)
+    table, on = given.get("through"), given.get("on")
+    if not isinstance(table, str) or not table:
+        raise policy_error(inside(place, "through"), 'must be the name of a table: through = "orders".')
+    if not isinstance(on, Mapping) or not on or not all(isinstance(x, str) and x for pair in on.items() for x in pair):
+        raise policy_error(inside(place, "on"), 'must say which columns are equal: on = { order_id = "id" }.')
+    if len(set(on.values())) < len(on):
+        raise policy_error(inside(place, "on"), "must not name a column of the far table twice: take one out.")
+    return Link(table, tuple(on.items()))
+
+
+def _chosen_rows(given: Mapping[str, Any], place: str) -> int | None:
+    """The largest limit that a question may choose; None where questions choose none."""
+    most = inside(place, "most_rows")
+    if given.get("rows") != _EACH:
+        if "most_rows" in given:
+            raise policy_error(most, f'is for rows = "{_EACH}" alone: leave it out.')
+        return None
+    number = whole(given.get("most_rows", _MOST_ROWS), f"{most} in the policy", least=2)
+    if number > _LARGEST:
+        raise policy_error(most, "must be at most 2^40: it is the largest limit that may be chosen.")
+    return number
 
 
 def column_rules(given: Any, place: str) -> ColumnRules:
     """Read the rules of a column, or say what is wrong with them and where."""
     only(section(given, place), _COLUMN, place)
-    bounds, keys = given.get("bounds"), given.get("keys")
+    bounds, keys, most = given.get("bounds"), given.get("keys"), given.get("rows_per_value")
     private_bounds, private_keys = (isinstance(part, str) and part == _PRIVATE for part in (bounds, keys))
+    listed = None if keys is None or private_keys else _keys(keys, inside(place, "keys"))
+    recode, listed = _recoding(given, listed, place, private=private_keys)
     return ColumnRules(
         _type(given.get("type"), inside(place, "type")),
         None if bounds is None or private_bounds else _bounds(bounds, inside(place, "bounds")),
         _grid(given.get("grid"), inside(place, "grid")),
-        None if keys is None or private_keys else _keys(keys, inside(place, "keys")),
+        listed,
         flag(given.get("nullable", True), inside(place, "nullable")),
         private_bounds,
         private_keys,
+        flag(given.get("group", True), inside(place, "group")),
+        recode,
+        None if most is None else whole(most, f"{inside(place, 'rows_per_value')} in the policy"),
     )
 
 
@@ -229,3 +284,63 @@ def _local(value: datetime.date, place: str) -> datetime.date:
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         raise policy_error(place, "must be times without a time zone, as the column stores them.")
     return value
+
+
+# Messy texts: trim, fold, map and other
+
+
+def _recoding(
+    given: Mapping[str, Any], keys: tuple[Value, ...] | None, place: str, *, private: bool
+) -> tuple[Recode | None, tuple[Value, ...] | None]:
+    """How a column is recoded, if it is, and the keys that it then has: the declared ones, those of map, and other.
+
+    >>> _recoding({"fold": True, "other": "none"}, ("A", "B"), "ward", private=False)
+    (Recode(trim=False, fold=True, names=(('A', ('a',)), ('B', ('b',))), other='none'), ('A', 'B', 'none'))
+    """
+    if not any(name in given for name in _RECODING):
+        return None, keys
+    trim, fold = (flag(given.get(name, False), inside(place, name)) for name in ("trim", "fold"))
+    mapped, other = _map(given.get("map", {}), inside(place, "map")), given.get("other")
+    if other is not None and not isinstance(other, str):
+        raise policy_error(inside(place, "other"), 'must be a text, such as "other".')
+    if private and (mapped or other is not None):
+        raise policy_error(inside(place, "map" if mapped else "other"), 'cannot stand beside keys = "private".')
+    if keys is not None and not all(isinstance(key, str) for key in keys):
+        raise policy_error(place, "is recoded, so its keys must be texts.")
+    named = dict.fromkeys((*(str(key) for key in keys or ()), *mapped))
+    if other is not None and not named:
+        raise policy_error(inside(place, "other"), "is for what is no key: declare keys as well.")
+    how = Recode(trim, fold, other=other)
+    names = {name: _plain_texts(how, (name, *mapped.get(name, ()))) for name in sorted(named) if name != other}
+    _one_meaning(names, inside(place, "map" if mapped else "keys"))
+    used = tuple((name, texts) for name, texts in names.items() if texts != (name,) or other is not None)
+    values = in_order((*named, other))
+    return replace(how, names=used), values if named else keys
+
+
+def _map(given: Any, place: str) -> dict[str, Sequence[str]]:
+    found: dict[str, Sequence[str]] = {}
+    for name, texts in section(given, place).items():
+        listed = [texts] if isinstance(texts, str) else texts
+        if not isinstance(listed, list | tuple) or not listed or not all(isinstance(text, str) for text in listed):
+            raise policy_error(inside(place, name), 'must be a list of texts, such as ["ICU", "intensive care"].')
+        if any("\ud800" <= letter <= "\udfff" for text in (name, *listed) for letter in text):
+            raise policy_error(inside(place, name), "must be valid Unicode: one of its texts holds half a character.")
+        found[name] = listed
+    return found
+
+
+def _plain_texts(how: Recode, texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(how.plain, texts)))
+
+
+def _one_meaning(names: Mapping[str, tuple[str, ...]], place: str) -> None:
+    listed = list(_texts(names))
+    if len(listed) > _MOST_TEXTS:
+        raise policy_error(place, f"may list at most {_MOST_TEXTS:,} texts.")
+    if len(set(listed)) < len(listed):
+        raise policy_error(place, "must not give one text two meanings, after trim and fold: take one of them out.")
+
+
+def _texts(names: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    return (text for texts in names.values() for text in texts)

@@ -6,16 +6,27 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from noisette.engines.contract import CLEAN, INTEGERS, base_type
-from noisette.engines.csv import first_line
-from noisette.engines.files import is_csv
+from noisette.engines.contract import CLEAN, INTEGERS, TEXTS, base_type
+from noisette.engines.csv import first_line, no_column
+from noisette.engines.files import files_of, is_csv
 from noisette.errors import InputError
-from noisette.policy.rules import ColumnRules, TableRules, closest, inside, policy_error
+from noisette.names import closest
+from noisette.policy.rules import ColumnRules, TableRules, inside, policy_error
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
-from noisette.query.schema import Column, Table
+from noisette.query.schema import Column, Link, Table
 
-__all__ = ["check_csv", "declared_only", "described", "header", "purchased", "type_of"]
+__all__ = [
+    "check_column",
+    "check_csv",
+    "cure",
+    "declared_only",
+    "described",
+    "equality_type",
+    "header",
+    "purchased",
+    "type_of",
+]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _TYPES: dict[str, Type] = {
@@ -31,9 +42,13 @@ _TYPES: dict[str, Type] = {
 _CURES = {
     "TIMESTAMP_MILLIS": "store it in microseconds, since some milliseconds cannot be read",
     "DECIMAL_BYTE_ARRAY": "store it as a number, since some bytes cannot be read as one",
+    "CHARACTER": "store it as text, since spaces at the end of char(n) are there and are not",
+    "CITEXT": "store it as text, lower case if that is meant",
+    "TIMESTAMP WITH TIME ZONE": "store it as a timestamp of one time zone",
     "GENERATED": "store its values in a column of their own, since it is computed as it is read",
 }
-_OTHER = "take it out"
+_NESTED = {"STRUCT": "store its fields as columns of their own", "MAP": "store each pair in a row of its own"}
+_OTHER = "store it as text, a number or a date"
 
 
 def type_of(stored: str) -> Type | None:
@@ -45,36 +60,60 @@ def type_of(stored: str) -> Type | None:
     return None if stored.endswith("]") else _TYPES.get(base_type(stored))
 
 
+def cure(stored: str) -> str:
+    """What to do about a stored column that no question can use.
+
+    >>> cure("INTEGER[]"), cure("TIMESTAMP WITH TIME ZONE")
+    ('store each value of the list in a row of its own', 'store it as a timestamp of one time zone')
+    """
+    kept = stored.partition("(")[0].strip()
+    if stored.endswith("]"):
+        return "store each value of the list in a row of its own"
+    return _CURES.get(kept) or _NESTED.get(kept) or _OTHER
+
+
 def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
-    """A table as analysts see it."""
+    """A table as analysts see it; a unit through a foreign key is followed later (`foreign_keys`)."""
     place = inside("tables", name)
     for column in rules.columns:
-        _there(column, stored, inside(inside(place, "columns"), column))
-    if rules.unit is not None:
-        _there(rules.unit, stored, inside(place, "unit"))
+        check_column(column, stored, inside(inside(place, "columns"), column))
+    own = rules.unit if isinstance(rules.unit, str) else None
+    if own is not None:
+        check_column(own, stored, inside(place, "unit"))
     columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns")) for c, kept in stored.items()]
     known = tuple(c for c in columns if c is not None)
-    unit = None if rules.unit is None else _unit_type(stored[rules.unit])
-    return Table(name, known, rules.unit, rules.limits, rules.public, private_rows=rules.private_rows, unit_type=unit)
+    return Table(
+        name,
+        known,
+        own,
+        rules.limits,
+        rules.public,
+        private_rows=rules.private_rows,
+        chosen_rows=rules.chosen_rows,
+        unit_type=None if own is None else equality_type(stored[own]),
+        today=rules.today,
+        unusable={column: cure(kept) for column, kept in stored.items() if type_of(kept) is None},
+    )
 
 
-def _unit_type(stored: str) -> str:
-    """How a unit is stored, as far as it matters to equality: integers of any width are equal as they are.
+def equality_type(stored: str) -> str:
+    """How a unit or a key is stored, as far as it matters to equality: integers of any width are equal as they are.
 
-    >>> _unit_type("INTEGER") == _unit_type("BIGINT"), _unit_type("ENUM('a')"), _unit_type("DECIMAL(10,2)")
+    >>> equality_type("INTEGER") == equality_type("BIGINT"), equality_type("ENUM('a')"), equality_type("DECIMAL(10,2)")
     (True, 'VARCHAR', 'DECIMAL(10,2)')
     """
     base = base_type(stored)
     return "INTEGER" if base in INTEGERS else "VARCHAR" if base == "ENUM" else stored.upper()
 
 
-def _there(column: str, stored: Mapping[str, str], place: str) -> None:
+def check_column(column: str, stored: Mapping[str, str], place: str) -> None:
+    """Refuse a column that the data does not have, or that no question can use."""
     if column not in stored:
         raise policy_error(place, f"names a column that the data does not have: {closest(column, stored)}")
     if type_of(stored[column]) is None:
-        kept = stored[column].partition("(")[0]
+        kept = stored[column].partition("(")[0].strip()
         raise policy_error(
-            place, f"names a column stored as {kept}, which no question can use: {_CURES.get(kept, _OTHER)}."
+            place, f"names a column stored as {kept}, which no question can use: {cure(stored[column])}."
         )
 
 
@@ -83,13 +122,18 @@ def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> 
     if found is None:
         return None
     declared = rules.type or found
-    if declared != found and not {declared, found} <= {"integer", "real"}:
+    numbers, text = {declared, found} <= {"integer", "real"}, base_type(stored) in TEXTS
+    if declared != found and not numbers and not text:
         raise policy_error(inside(place, "type"), f"says {declared}, but the column is stored as {found}.")
-    return Column(name, _kind(declared, rules, place), rules.private_bounds, rules.private_keys)
+    if rules.recode is not None and declared != "text":
+        raise policy_error(place, f"holds {declared}, and trim, fold, map and other are for texts: leave them out.")
+    kind, private = _kind(declared, rules, place), (rules.private_bounds, rules.private_keys)
+    return Column(name, kind, *private, rules.group, rules.rows_per_value)
 
 
 def _kind(declared: Type, rules: ColumnRules, place: str) -> Kind:
-    kind = Kind(declared, nullable=rules.nullable, grid=_grid(declared, rules.grid, inside(place, "grid")))
+    grid = _grid(declared, rules.grid, inside(place, "grid"))
+    kind = Kind(declared, nullable=rules.nullable, grid=grid, recode=rules.recode)
     return _limited(kind, rules, place)
 
 
@@ -213,7 +257,8 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
     place = inside(inside("tables", name), "columns")
     if not any(column.type for column in rules.columns.values()):
         raise InputError(
-            f"A CSV file does not say what its columns are: write into the policy\n\n{_lines(place, source)}"
+            "A CSV file does not say what its columns are: write into the policy\n\n"
+            f"{_lines(place, header(source, name))}"
         )
     for column, declared in rules.columns.items():
         if declared.type is None:
@@ -221,21 +266,22 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
                 inside(place, column), 'needs a type, since a CSV file does not say it: type = "integer".'
             )
     whose = rules.unit or (None if rules.public else unit)
-    if whose is not None and whose not in rules.columns:
-        raise policy_error(
-            inside(place, whose), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
-        )
+    for column in whose.here if isinstance(whose, Link) else [] if whose is None else [whose]:
+        known = header(source, name) if column not in rules.columns else [column]
+        if column not in known:
+            raise no_column(name, column, known)
+        if column not in rules.columns:
+            raise policy_error(
+                inside(place, column), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
+            )
 
 
-def _lines(place: str, source: Any) -> str:
-    lines = [f'{inside("", column)} = {{ type = "text" }}' for column in header(source)]
+def _lines(place: str, columns: list[str]) -> str:
+    lines = [f'{inside("", column)} = {{ type = "text" }}' for column in columns]
     kinds = "# or integer, real, boolean, date, timestamp; what is not listed cannot be asked for"
-    return "\n".join([f"[{place}]  {kinds}", *(lines or ['patient_id = { type = "text" }'])])
+    return "\n".join([f"[{place}]  {kinds}", *lines])
 
 
-def header(source: Any) -> list[str]:
-    """The names in the first line, as far as they can be read."""
-    try:
-        return first_line(str(source[0] if isinstance(source, list | tuple) else source), "")
-    except InputError:
-        return []
+def header(source: Any, name: str) -> list[str]:
+    """The names in the first line of a CSV file; no row is read."""
+    return first_line(files_of(source)[0], name)

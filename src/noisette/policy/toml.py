@@ -1,26 +1,40 @@
-"""A policy as a TOML file with comments, to be read and edited by people, and the lines that it does not have yet."""
+"""A policy as a TOML file with comments, to be read and edited by people, and the lines that it does not have yet.
+
+A line that begins with `# ` is TOML to be taken in once its values are right; `## ` begins a remark. So the file stays
+valid TOML, and a policy, when every `# ` is taken away.
+"""
 
 import datetime
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisette.policy.rules import ColumnRules, TableRules, inside
+from noisette.policy.rules import ColumnRules, TableRules, inside, toml_text
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
-from noisette.query.schema import Column, Limits, Schema, Table
+from noisette.query.recode import Recode
+from noisette.query.schema import Column, Limits, Link, Schema, Table
 
-__all__ = ["Gap", "as_toml", "gaps", "with_gaps"]
+__all__ = ["Gap", "as_toml", "gaps", "with_gaps", "with_types"]
 
-_ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_HEAD = "## What may be released about these tables. Every key is explained in docs/policy.md."
+_TYPES = '# or "integer", "real", "boolean", "date", "timestamp"'
+_REMARK = """## A CSV file does not say the types of its columns: choose each one. What cannot be read as that is NULL.
+## Nobody can ask for a column whose section is taken out."""
 
 
-def as_toml(budget: Promise, neighbours: Neighbours, tables: Mapping[str, TableRules]) -> str:
+def as_toml(
+    budget: Promise,
+    neighbours: Neighbours,
+    tables: Mapping[str, TableRules],
+    house: Mapping[str, tuple[object, str]] | None = None,
+    *,
+    pinned: bool = True,
+) -> str:
     """The file's text.
 
     >>> from noisette.query.schema import Limits
     >>> print(as_toml(Pure("0.5"), Neighbours.ADD_REMOVE, {"visits": TableRules("patient_id", Limits(rows=10))}))
-    # What may be released about these tables. Every key is explained in docs/policy.md.
+    ## What may be released about these tables. Every key is explained in docs/policy.md.
     <BLANKLINE>
     [budget]  # what all answers together may cost
     epsilon = "0.5"
@@ -32,13 +46,17 @@ def as_toml(budget: Promise, neighbours: Neighbours, tables: Mapping[str, TableR
     <BLANKLINE>
     """
     lines = [
-        "# What may be released about these tables. Every key is explained in docs/policy.md.",
+        _HEAD,
         "",
     ]
+    if not pinned:
+        lines += [_line("pinned", False, "nothing says in which state the data are: each question is charged"), ""]
     lines += ["[budget]  # what all answers together may cost", *_budget(budget)]
     lines += [_line("neighbours", str(neighbours), 'one unit\'s rows are there or not; "replace": they are others')]
+    if house:
+        lines += ["", "[rules]  # of the house", *(_line(name, value, why) for name, (value, why) in house.items())]
     for name, rules in tables.items():
-        lines += ["", *_table(f"tables.{_key(name)}", rules)]
+        lines += ["", *_table(inside("tables", name), rules)]
     return "\n".join(lines) + "\n"
 
 
@@ -56,18 +74,32 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
     yield f"[{place}]"
     if rules.public:
         yield _line("public", True, "it protects nobody")
-    if rules.unit is not None:
+    if isinstance(rules.unit, Link):
+        yield f"unit = {_link(rules.unit)}  # whose data a row is: that of the row it refers to"
+    elif rules.unit is not None:
         yield _line("unit", rules.unit, "whose data a row is: each one of these is protected")
     limits = rules.limits
     for name, number, why in (
-        ("rows", "private" if rules.private_rows else limits.rows, "of one unit, in all"),
+        ("rows", _rows(rules), "of one unit, in all"),
+        ("most_rows", rules.chosen_rows, "the largest limit that a question may choose"),
         ("groups", limits.groups, "of a question that one unit may appear in"),
         ("rows_per_group", limits.rows_per_group, "of one unit in each of them"),
     ):
         if number is not None:
             yield _line(name, number, why)
+    if rules.today is not None:
+        yield _line("today", rules.today, "what CURRENT_DATE means in a question")
     for name, column in rules.columns.items():
-        yield from ["", f"[{place}.columns.{_key(name)}]", *_column(column)]
+        yield from ["", f"[{inside(inside(place, 'columns'), name)}]", *_column(column)]
+
+
+def _link(link: Link) -> str:
+    pairs = ", ".join(f"{inside('', here)} = {toml_text(there)}" for here, there in link.on)
+    return f"{{ through = {toml_text(link.table)}, on = {{ {pairs} }} }}"
+
+
+def _rows(rules: TableRules) -> str | int | None:
+    return "private" if rules.private_rows else "each question" if rules.chosen_rows else rules.limits.rows
 
 
 def _column(rules: ColumnRules) -> Iterator[str]:
@@ -79,16 +111,30 @@ def _column(rules: ColumnRules) -> Iterator[str]:
         yield _line("grid", rules.grid, "values are rounded to multiples of it")
     if rules.keys is not None or rules.private_keys:
         yield _line("keys", rules.keys or "private", "all values there can be; others are left out")
+    if rules.recode is not None:
+        yield from _recode(rules.recode)
     if not rules.nullable:
         yield _line("nullable", False, "there is no NULL")
+    if not rules.group:
+        yield _line("group", False, "it may be filtered but not grouped")
+    if rules.rows_per_value is not None:
+        yield _line("rows_per_value", rules.rows_per_value, "with one value of it, in joins of different units")
+
+
+def _recode(how: Recode) -> Iterator[str]:
+    if how.trim:
+        yield _line("trim", True, "blanks at both ends do not count")
+    if how.fold:
+        yield _line("fold", True, "upper and lower case do not count")
+    more = {name: tuple(text for text in texts if text != how.plain(name)) for name, texts in how.names}
+    if mapped := [f"{inside('', name)} = {_value(texts)}" for name, texts in more.items() if texts]:
+        yield f"map = {{ {', '.join(mapped)} }}  # further texts that mean a key"
+    if how.other is not None:
+        yield _line("other", how.other, "all texts that mean no key")
 
 
 def _line(name: str, value: object, why: str = "") -> str:
     return f"{name} = {_value(value)}" + (f"  # {why}" if why else "")
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _value(value: object) -> str:
@@ -98,35 +144,22 @@ def _value(value: object) -> str:
         case int():
             return str(value)
         case Fraction():
-            return str(value) if value.denominator == 1 and abs(value) < 2**63 else _text(_written(value))
+            return str(value) if value.denominator == 1 and abs(value) < 2**63 else toml_text(_written(value))
         case datetime.date():
             return value.isoformat()
         case tuple():
             return f"[{', '.join(map(_value, value))}]"
         case _:
-            return _text(str(value))
-
-
-def _text(text: str) -> str:
-    r"""A TOML string.
-
-    >>> print(_text('a "b" \x07'))
-    "a \"b\" \u0007"
-    """
-    return (
-        '"'
-        + "".join(_ESCAPED.get(c) or (f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c) for c in text)
-        + '"'
-    )
+            return toml_text(str(value))
 
 
 def _written(number: Fraction) -> str:
-    """A number as people write it, if that is exact: 0.5, 1e-06, 1/3.
+    """A number as people write it, if that is exact: 0.5, 1e-6, 1/3.
 
     >>> _written(Fraction(1, 2)), _written(Fraction(1, 10**6)), _written(Fraction(1, 3))
-    ('0.5', '1e-06', '1/3')
+    ('0.5', '1e-6', '1/3')
     """
-    short = f"{float(number):g}" if abs(number) < 10**15 else str(number)
+    short = f"{float(number):g}".replace("e-0", "e-") if abs(number) < 10**15 else str(number)
     return short if Fraction(short) == number else str(number)
 
 
@@ -151,44 +184,77 @@ def gaps(schema: Schema) -> list[Gap]:
 
 def _of_table(table: Table) -> Iterator[Gap]:
     place = inside("tables", table.name)
-    if table.unit is not None and table.limits == Limits() and not table.private_rows:
+    if table.unit is not None and table.limits == Limits() and not table.private_rows and not table.chosen_rows:
         yield Gap(
-            table.name, None, place, "rows = number", f"of one {table.unit} that may count; every question needs it"
+            table.name,
+            None,
+            place,
+            "rows = 10",
+            f'a number of rows of one {table.unit}; or "private", bought once, or "each question"',
         )
     for column in table.columns:
-        missing = None if column.name == table.unit else _missing(column)
+        keys = {name for link in table.through[:1] for name in link.here} | {table.unit_column}
+        missing = None if column.name in keys else _missing(column)
         if missing is not None:
-            yield Gap(table.name, column.name, inside(inside(place, "columns"), column.name), *missing)
+            at = inside(inside(place, "columns"), column.name)
+            yield Gap(table.name, column.name, at, *missing)
+            if column.kind.type == "text" and column.kind.recode is None:
+                yield Gap(table.name, column.name, at, "trim = true", "and fold, map, other: for messy values")
+
+
+_EXAMPLES = {
+    "integer": "[0, 100]",
+    "real": "[0, 100]",
+    "date": "[2020-01-01, 2029-12-31]",
+    "timestamp": "[2020-01-01T00:00:00, 2029-12-31T23:59:59]",
+}
 
 
 def _missing(column: Column) -> tuple[str, str] | None:
     kind = column.kind
     if kind.type == "text" and kind.keys is None and not column.private_keys:
         return (
-            "keys = [all, values]",
-            "to group by it; else only keys that many share are released, with a delta",
+            'keys = ["one", "another"]',
+            "all values, to group by it; else only keys that many share are released, with a delta",
         )
-    if kind.type not in ("text", "boolean") and not kind.bounded and not column.private_bounds:
-        return "bounds = [low, high]", "for sums, means and quantiles"
+    if kind.type in _EXAMPLES and not kind.bounded and not column.private_bounds:
+        return f"bounds = {_EXAMPLES[kind.type]}", "low and high, for sums, means and quantiles"
     return None
 
 
 def with_gaps(text: str, missing: Iterable[Gap]) -> str:
-    """A policy file with the missing lines as comments: they cannot be taken in as they are.
+    """A policy file with the missing lines as comments: examples, to be replaced by what is true and taken in.
 
-    >>> print(with_gaps("[tables.a]", [Gap("a", "x", "tables.a.columns.x", "bounds = [low, high]", "for sums")]))
+    >>> print(with_gaps("[tables.a]", [Gap("a", "x", "tables.a.columns.x", "bounds = [0, 100]", "for sums")]))
     [tables.a]
     <BLANKLINE>
     # [tables.a.columns.x]
-    # bounds = [low, high]  # for sums
+    # bounds = [0, 100]  # for sums
     <BLANKLINE>
     """
     blocks = text.strip().split("\n\n")
     for gap in missing:
         comment = f"# {gap.line}  # {gap.why}"
-        at = next((i for i, block in enumerate(blocks) if block.splitlines()[0] == f"[{gap.place}]"), None)
+        heads = f"[{gap.place}]", f"# [{gap.place}]"
+        at = next((i for i, block in enumerate(blocks) if block.splitlines()[0] in heads), None)
         if at is None:
             blocks.append(f"# [{gap.place}]\n{comment}")
         else:
             blocks[at] += f"\n{comment}"
     return "\n\n".join(blocks) + "\n"
+
+
+def with_types(text: str, tables: Iterable[str]) -> str:
+    """A policy file that names the types to choose from behind each type of some tables.
+
+    >>> print(with_types('[tables.a.columns.x]\\ntype = "text"', ["a"]).splitlines()[-1])
+    type = "text"  # or "integer", "real", "boolean", "date", "timestamp"
+    """
+    starts = tuple(f"[{inside('tables', name)}.columns." for name in tables)
+    if not starts:
+        return text
+    blocks = text.split("\n\n")
+    for i, block in enumerate(blocks):
+        if block.startswith(starts):
+            blocks[i] = "\n".join(f"{x}  {_TYPES}" if x.startswith("type = ") else x for x in block.split("\n"))
+    return "\n\n".join([f"{blocks[0]}\n{_REMARK}" if blocks[0] == _HEAD else blocks[0], *blocks[1:]])

@@ -7,34 +7,56 @@
                                     sum; n is noised as well, since it is private too
     variance                        mean of (x - c)^2 less the square of the mean of (x - c)
     quantile                        a histogram, released by the exponential mechanism
+    covariance, correlation, ...    sums of x - c, of y - c, of their product and of their squares, over the rows in
+                                    which both are not NULL (`pairs`); these have two values, pair(x, y)
 
 Vocabulary: `c` the middle of the bounds · `n` the rows in which x is not NULL · `s1`, `s2` sums of x - c and of
 (x - c)^2 - m2, with m2 the middle of what a square can be.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
 from noisette.errors import InputError
-from noisette.exact.number import floor_log2
 from noisette.query.estimate import Estimate
 from noisette.query.expression import Call, Expression, Literal
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
+from noisette.query.known import MANY
 from noisette.query.measure import Contribution, Measure
 from noisette.query.operations import kind_of
+from noisette.query.pairs import both_present, correlation, covariance, determination, intercept, slope
 from noisette.query.plan import Aggregate
-from noisette.query.rules import MANY
 from noisette.query.stability import Shape
+from noisette.query.sums import (
+    bounded_number,
+    centred,
+    half_width,
+    histogram,
+    middle,
+    present,
+    products,
+    squares,
+    step,
+    summed,
+)
 
-__all__ = ["AGGREGATES", "ANYTHING", "Definition", "Span", "estimate", "half_width", "measures_of", "middle", "of_kind"]
-
-_STEPS = 30  # bits of a row's value that is summed: finer steps would change nothing that noise does not hide
-_MOST_STEPS = 2**40
-_CELLS = 4096  # candidates of a quantile
+__all__ = [
+    "AGGREGATES",
+    "ANYTHING",
+    "Definition",
+    "Span",
+    "estimate",
+    "kinds_of",
+    "measures_of",
+    "of_kind",
+    "of_pairs",
+    "possible_values",
+    "values_of",
+]
 
 Span: TypeAlias = tuple[float, float]
 """The ends between which a number without noise lies, by declarations alone."""
@@ -58,7 +80,28 @@ def estimate(
     needed = [measured(measure) for measure in measures_of(aggregate, shape, part)]
     if aggregate.of is None or len(needed) == 1:
         return needed[0]
-    return AGGREGATES[aggregate.function].formula(needed, kind_of(aggregate.of, shape.columns))
+    return AGGREGATES[aggregate.function].formula(needed, *kinds_of(aggregate.of, shape.columns))
+
+
+def values_of(of: Expression) -> tuple[Expression, ...]:
+    """What an aggregate is of: one value of a row, or two."""
+    return of.arguments if isinstance(of, Call) and of.operation == "pair" else (of,)
+
+
+def kinds_of(of: Expression, columns: Mapping[str, Kind]) -> tuple[Kind, ...]:
+    """What is known of each of these values."""
+    return tuple(kind_of(value, columns) for value in values_of(of))
+
+
+def of_pairs(aggregate: Aggregate) -> bool:
+    """Whether an aggregate has two values of each row."""
+    return aggregate.function in AGGREGATES and AGGREGATES[aggregate.function].of_pairs
+
+
+def possible_values(aggregate: Aggregate, columns: Mapping[str, Kind]) -> Span:
+    """The ends between which an aggregate of a column lies without noise."""
+    assert aggregate.of is not None
+    return AGGREGATES[aggregate.function].span(*kinds_of(aggregate.of, columns))
 
 
 # Measures
@@ -70,73 +113,6 @@ def _declared(x: Expression, shape: Shape) -> Expression:
     if kind.keys is None or kind.type == "boolean" or len(kind.keys) > MANY:
         return x
     return Call("case", (Call("in", (x, *map(Literal, kind.keys))), x, Literal(None)))
-
-
-def _number(x: Expression, shape: Shape) -> Kind:
-    """The kind of a number with bounds; what is added up or ranked must have them."""
-    kind = kind_of(x, shape.columns)
-    if not kind.number:
-        raise InputError("SUM, AVG, VARIANCE, STDDEV and quantiles need a number: COUNT works for anything.")
-    if not kind.bounded:
-        raise InputError(
-            "What is added up or ranked needs bounds: declare them in the policy, buy them with bounds(column, "
-            "spend=...) or `noisette buy bounds`, or write LEAST(GREATEST(x, low), high)."
-        )
-    return kind
-
-
-def _present(x: Expression, shape: Shape) -> Measure:
-    """The rows in which x is not NULL."""
-    return Measure("count", x) if kind_of(x, shape.columns).nullable else Measure("rows")
-
-
-def _step(kind: Kind, most: int = _MOST_STEPS, bits: int = _STEPS) -> Fraction:
-    """The kind's own grid, doubled until its steps are not too many; without a grid, 2^-bits of its size."""
-    low, high = kind.ends
-    size = max(high - low, abs(low), abs(high))
-    if kind.grid is None:
-        return Fraction(2) ** (floor_log2(size) - bits) if size else Fraction(1)
-    excess = size / kind.grid / most
-    return kind.grid if excess <= 1 else kind.grid * (1 << floor_log2(excess) + 1)
-
-
-def _summed(x: Expression, kind: Kind) -> Measure:
-    grid = _step(kind)
-    return Measure("sum", x, grid, *step_bounds(kind, grid))
-
-
-def middle(kind: Kind) -> Fraction:
-    """The middle of the bounds, from which means and variances are measured."""
-    grid = _step(kind)
-    return round(sum(kind.ends) / 2 / grid) * grid
-
-
-def _centred(x: Expression, shape: Shape) -> Measure:
-    c = middle(_number(x, shape))
-    centred = Call("subtract", (x, Literal(c)))
-    return _summed(centred if c else x, kind_of(centred, shape.columns) if c else _number(x, shape))
-
-
-def _squares(x: Expression, shape: Shape) -> Measure:
-    """The square of x - c less the middle of what it can be."""
-    kind = _number(x, shape)
-    half = half_width(kind)
-    usual = half**2 / 2
-    difference = Call("subtract", (x, Literal(middle(kind))))
-    square = Call("subtract", (Call("multiply", (difference, difference)), Literal(usual)))
-    known = replace(kind_of(square, shape.columns), low=-usual, high=half**2 - usual, grid=None, keys=None)
-    return _summed(square, known)
-
-
-def half_width(kind: Kind) -> Fraction:
-    """The furthest that a value can be from the middle of its bounds."""
-    (low, high), c = kind.ends, middle(kind)
-    return max(high - c, c - low)
-
-
-def _histogram(x: Expression, kind: Kind) -> Measure:
-    grid = _step(kind, most=_CELLS, bits=_CELLS.bit_length() - 2)
-    return Measure("histogram", x, grid, *step_bounds(kind, grid))
 
 
 # Formulas
@@ -171,7 +147,7 @@ def _different(kind: Kind) -> Span:
 
 
 def _one_sign(kind: Kind) -> Span:
-    low, high = step_bounds(kind, _step(kind))
+    low, high = step_bounds(kind, step(kind))
     return 0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf
 
 
@@ -180,27 +156,47 @@ def _one_sign(kind: Kind) -> Span:
 
 @dataclass(frozen=True)
 class Definition:
-    """An aggregate of x: what is measured, the number made of it, and what that number can be.
+    """An aggregate of x, or of a pair: what is measured, the number made of it, and what that number can be.
 
     `measures` of x in a relation · `formula`: the number, from the noised measures and the kind of x · `span` of the
-    number without noise, from the kind of x · `sql`: how SQL calls it, as sqlglot names its nodes of one argument.
+    number without noise, from the kind of x · `sql`: how SQL calls it, as sqlglot names its nodes · `of_pairs`: it has
+    two values, both kinds go to `formula` and `span`, and it is NULL where its divisor cannot be told from 0.
     """
 
     measures: Callable[[Expression, Shape], tuple[Measure, ...]]
-    span: Callable[[Kind], Span]
+    span: Callable[..., Span]
     sql: tuple[str, ...] = ()
-    formula: Callable[[Sequence[Estimate], Kind], Estimate] = lambda needed, kind: needed[0]
+    formula: Callable[..., Estimate] = lambda needed, *_: needed[0]
+    of_pairs: bool = False
 
 
 def _spread(x: Expression, shape: Shape) -> tuple[Measure, ...]:
-    return _centred(x, shape), _squares(x, shape), _present(x, shape)
+    return centred(x, shape), squares(x, shape), present(x, shape)
+
+
+def _moments(*names: str) -> Callable[[Expression, Shape], tuple[Measure, ...]]:
+    """The measures of a pair that a formula names, over the rows in which both values are not NULL."""
+
+    def measures(of: Expression, shape: Shape) -> tuple[Measure, ...]:
+        first, second = values_of(of)
+        x, y = both_present(first, second, shape)
+        known = {"x": centred(x, shape), "y": centred(y, shape), "xy": products(x, y, shape)}
+        known |= {"xx": squares(x, shape), "yy": squares(y, shape), "n": present(x, shape)}
+        return tuple(known[name] for name in names)
+
+    return measures
+
+
+def _largest_covariance(a: Kind, b: Kind) -> Span:
+    most = float(half_width(a) * half_width(b))
+    return -most, most
 
 
 AGGREGATES: dict[str, Definition] = {
-    "count": Definition(lambda x, shape: (_present(x, shape),), lambda _: (0.0, math.inf)),
+    "count": Definition(lambda x, shape: (present(x, shape),), lambda _: (0.0, math.inf)),
     "distinct": Definition(lambda x, shape: (Measure("distinct", _declared(x, shape)),), _different),
-    "sum": Definition(lambda x, shape: (_summed(x, _number(x, shape)),), _one_sign, ("Sum",)),
-    "mean": Definition(lambda x, shape: (_centred(x, shape), _present(x, shape)), of_kind, ("Avg",), _mean),
+    "sum": Definition(lambda x, shape: (summed(x, bounded_number(x, shape)),), _one_sign, ("Sum",)),
+    "mean": Definition(lambda x, shape: (centred(x, shape), present(x, shape)), of_kind, ("Avg",), _mean),
     "variance": Definition(
         _spread, lambda kind: (0.0, float(half_width(kind)) ** 2), ("Variance", "VariancePop"), _variance
     ),
@@ -210,6 +206,20 @@ AGGREGATES: dict[str, Definition] = {
         ("Stddev", "StddevPop", "StddevSamp"),
         lambda needed, kind: _variance(needed, kind).root(),
     ),
-    "quantile": Definition(lambda x, shape: (_histogram(x, _number(x, shape)),), of_kind),
+    "quantile": Definition(lambda x, shape: (histogram(x, bounded_number(x, shape)),), of_kind),
+    "covariance": Definition(
+        _moments("x", "y", "xy", "n"), _largest_covariance, ("CovarPop", "CovarSamp"), covariance, True
+    ),
+    "correlation": Definition(
+        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (-1.0, 1.0), ("Corr",), correlation, True
+    ),
+    "determination": Definition(
+        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (0.0, 1.0), ("RegrR2",), determination, True
+    ),
+    "slope": Definition(_moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrSlope",), slope, True),
+    "intercept": Definition(
+        _moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrIntercept",), intercept, True
+    ),
+    "pairs": Definition(_moments("n"), lambda a, b: (0.0, math.inf), ("RegrCount",), of_pairs=True),
 }
-"""The aggregates of a column; `rows` and `units` have none."""
+"""The aggregates of one or two columns; `rows` and `units` have none. Slopes are of the first over the second."""

@@ -6,7 +6,7 @@ Nothing here sees data: it is all post-processing, free of charge.
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, TypeAlias, assert_never
@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 from noisette.answers import Column
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian
-from noisette.query.aggregate import estimate, measures_of
+from noisette.query.aggregate import estimate, measures_of, of_pairs
 from noisette.query.design import Design
 from noisette.query.draw import Noised
-from noisette.query.estimate import Estimate, Noise
+from noisette.query.estimate import Estimate, Noise, Others
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Measure
-from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall, ResultLiteral
+from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall, ResultLiteral, aggregates_of
 from noisette.query.possible import possible
-from noisette.query.prepare import Prepared
+from noisette.query.prepare import Prepared, deciding
 from noisette.query.types import ARROW
 
-__all__ = ["Scene", "columns", "key_columns", "noises"]
+__all__ = ["Scene", "column_of", "columns", "key_columns", "noises", "order_of"]
 
 Evaluated: TypeAlias = Any
 """An `Estimate`, an Arrow array of keys or of truth values, or a constant."""
@@ -43,7 +43,8 @@ def noises(design: Design, index: int, level: float) -> dict[Any, Noise]:
     mechanisms: dict[Measure, Any] = {m: design.noise[index, m] for m in task.noised}
     if task.members is not None and task.members in task.asked:
         mechanisms[task.members] = design.keys[index]
-    return {measure: _noise(mechanism, measure, level, normal) for measure, mechanism in mechanisms.items()}
+    found = {measure: _noise(mechanism, measure, level, normal) for measure, mechanism in mechanisms.items()}
+    return {**found, **{Others(measure): noise for measure, noise in found.items()}}  # at most as far from normal
 
 
 def _noise(mechanism: Any, measure: Measure, level: float, normal: float) -> Noise:
@@ -90,12 +91,31 @@ def _arrow(domain: tuple[Value, ...], kind: Kind) -> pyarrow.Array:
 
 @dataclass(frozen=True)
 class Scene:
-    """What outputs are computed from: keys, noised measures and their errors."""
+    """What outputs are computed from: keys, noised measures and their errors; `hidden` groups are suppressed.
+
+    Where groups are made up, each stands for as many that are alike as `sizes` of the keys say.
+    """
 
     prepared: Prepared
     noised: Noised
     noises: Mapping[Any, Noise]
     keys: list[pyarrow.Array]
+    hidden: NDArray[np.bool_] | None = None
+    sizes: tuple[int, ...] | None = None
+
+    @staticmethod
+    def of(prepared: Prepared, noised: Noised, noises: Mapping[Any, Noise]) -> "Scene":
+        """The scene of what was drawn; the numbers of suppressed groups are 0 here, and are never shown."""
+        keys, units = key_columns(prepared, noised), deciding(prepared)
+        if units is None:
+            return Scene(prepared, noised, noises, keys)
+        hidden = np.isnan(noised.measures[units])
+        measures = {m: np.where(hidden, 0, numbers) for m, numbers in noised.measures.items()}
+        quantiles = {
+            place: (np.where(hidden, 0, a), np.where(hidden, 0, b), np.where(hidden, 0, c))
+            for place, (a, b, c) in noised.quantiles.items()
+        }
+        return Scene(prepared, replace(noised, measures=measures, quantiles=quantiles), noises, keys, hidden)
 
     def value(self, result: Result) -> Evaluated:
         """An output in every group."""
@@ -107,14 +127,44 @@ class Scene:
             case Aggregate(at=Fraction()):
                 return self._quantile(result)
             case Aggregate():
-                return estimate(result, self.prepared.shape, self.prepared.part, self._measured)
+                return self._estimate(result)
+            case ResultCall("total", (of, *keys)):
+                return self._total(of, [key.position for key in keys if isinstance(key, Key)])
+            case ResultCall("grouping"):
+                return Estimate.constant(0.0)
             case ResultCall():
                 return _call(result, [self.value(argument) for argument in result.arguments])
             case _:
                 assert_never(result)
 
+    def _estimate(self, aggregate: Aggregate) -> Estimate:
+        found = estimate(aggregate, self.prepared.shape, self.prepared.part, self._measured)
+        return found.where_known(self.noises) if of_pairs(aggregate) else found
+
     def _measured(self, measure: Measure) -> Estimate:
         return Estimate.measured(measure, self.noised.measures[measure])
+
+    def _total(self, of: Result, keys: list[int]) -> Estimate:
+        """A number, added up over the groups that are shown and have the same keys."""
+        found = self.value(of)
+        assert isinstance(found, Estimate)
+        if self.sizes is not None:
+            return found.times_alike(math.prod(size for at, size in enumerate(self.sizes) if at not in keys))
+        places = np.zeros(self.noised.size, np.int64)
+        for at in keys:
+            codes = self.keys[at].dictionary_encode(null_encoding="encode").indices.to_numpy()
+            places = np.unique(places * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1]
+        return found.total(places, self.shown)
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Which groups HAVING keeps, without those that are suppressed and those that public tables rule out."""
+        having, possible_ones = self.prepared.query.having, np.ones(self.noised.size, bool)
+        if self.prepared.groups is not None:
+            possible_ones = np.isin(np.arange(self.noised.size), self.prepared.groups)
+        truth = True if having is None else np.broadcast_to(_truth(self.value(having)), possible_ones.shape)
+        kept = possible_ones & truth
+        return kept if self.hidden is None else kept & ~self.hidden
 
     def _quantile(self, aggregate: Aggregate) -> Estimate:
         (measure,) = measures_of(aggregate, self.prepared.shape, self.prepared.part)
@@ -126,20 +176,26 @@ class Scene:
 def columns(scene: Scene) -> list[Column]:
     """The columns of the answer, in the groups and the order that were asked for."""
     query = scene.prepared.query
-    made = [_column(name, result, scene) for name, result in query.outputs]
+    made = [column_of(name, result, scene) for name, result in query.outputs]
     rows = _rows(query, scene)
     return made if rows is None else [column.take(rows) for column in made]
 
 
-def _column(name: str, result: Result, scene: Scene) -> Column:
-    value = scene.value(result)
+def column_of(name: str, result: Result, scene: Scene) -> Column:
+    """An output with its error bars, in every group."""
+    value, hidden = scene.value(result), scene.hidden if any(aggregates_of(result)) else None
     if not isinstance(value, Estimate):
-        return Column(name, value if isinstance(value, pyarrow.Array) else _constant(value, scene.noised.size))
+        found = value if isinstance(value, pyarrow.Array) else _constant(value, scene.noised.size)
+        return Column(name, found if hidden is None else pyarrow.compute.if_else(pyarrow.array(~hidden), found, None))
     ends = *value.interval(scene.noises), *value.unclipped(scene.noises)
     number, low, high, *drawn = (_in_each(part, scene.noised.size) for part in (value.value, *ends))
-    whole = all(isinstance(m, Measure) and m.what != "sum" for m in value.slopes) and len(value.slopes) == 1
+    own = {m.measure if isinstance(m, Others) else m for m in value.slopes}
+    whole = all(isinstance(m, Measure) and m.what != "sum" for m in own) and len(own) == 1
     plain = whole and bool(np.all(np.abs(number) < 2**53)) and bool(np.all(number == np.rint(number)))
-    numbers = pyarrow.array(number.astype(np.int64) if plain else number)
+    missing = np.isnan(number) if hidden is None else hidden | np.isnan(number)
+    numbers = pyarrow.array(number.astype(np.int64) if plain else number, mask=missing)
+    if hidden is not None:
+        low, high, *drawn = (np.where(hidden, np.nan, end) for end in (low, high, *drawn))
     made = Column(name, numbers, low, high, drawn=(drawn[0], drawn[1]))
     return made.within(possible(result, scene.prepared))
 
@@ -152,13 +208,18 @@ def _in_each(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:
 def _rows(query: Query, scene: Scene) -> NDArray[np.int64] | None:
     """Which groups are shown, in which order; None for all as they are."""
     ordered = query.order or _as_selected(query)
+    groups = scene.prepared.groups
     if query.having is None and not ordered and query.limit is None:
-        return None
+        return groups
     rows = np.arange(scene.noised.size)
     if query.having is not None:
-        rows = rows[np.broadcast_to(_truth(scene.value(query.having)), rows.shape)]
+        rows = rows[scene.shown]
+    if groups is not None:
+        rows = rows[np.isin(rows, groups)]
     for ordering in reversed(ordered):  # stable sorts, the last one decides first
-        rows = rows[_order(scene.value(ordering.by), rows, descending=ordering.descending)]
+        rows = rows[order_of(scene.value(ordering.by), rows, descending=ordering.descending)]
+    if scene.hidden is not None and query.order:
+        rows = rows[np.argsort(scene.hidden[rows], kind="stable")]  # suppressed groups come last
     return rows if query.limit is None else rows[: query.limit]
 
 
@@ -268,7 +329,7 @@ def _truth(value: Evaluated) -> NDArray[np.bool_]:
     return np.asarray(value, dtype=bool)
 
 
-def _order(value: Evaluated, rows: NDArray[np.int64], *, descending: bool) -> NDArray[np.int64]:
+def order_of(value: Evaluated, rows: NDArray[np.int64], *, descending: bool) -> NDArray[np.int64]:
     """How some rows are sorted by a value: a stable order, NULL last."""
     if isinstance(value, Estimate):
         numbers = value.value[rows] if value.value.ndim else np.broadcast_to(value.value, rows.shape)

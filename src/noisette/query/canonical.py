@@ -16,6 +16,7 @@ from typing import TypeAlias, TypeVar, assert_never
 from noisette.query.expression import Call, Expression, Literal, Name, Operation, columns_of
 from noisette.query.plan import (
     Aggregate,
+    Copies,
     Join,
     Key,
     Named,
@@ -84,6 +85,7 @@ def canonical(query: Query) -> Query:
         outputs=tuple((name, result(value)) for name, value in query.outputs),
         having=None if query.having is None else result(query.having),
         order=tuple(Ordering(result(each.by), each.descending) for each in query.order),
+        sets=tuple(dict.fromkeys(tuple(sorted({positions[at] for at in one})) for one in query.sets)),
     )
 
 
@@ -135,7 +137,7 @@ def conditions_first(relation: Relation) -> Relation:
             return _where(conditions_first(source), condition)
         case Join(left, right):
             return replace(relation, left=conditions_first(left), right=conditions_first(right))
-        case Select(source) | PerUnit(source):
+        case Select(source) | PerUnit(source) | Copies(source):
             return replace(relation, source=conditions_first(source))
         case _:
             assert_never(relation)
@@ -160,6 +162,10 @@ def _relation(relation: Relation, used: frozenset[str], fresh: Iterator[int]) ->
             return Join(first, second, tuple(pairs), how), {**names, **others}
         case PerUnit():
             return _per_unit(relation, used, fresh)
+        case Copies(source, times, number):
+            inner, names = _relation(source, used, fresh)
+            short = f"t{next(fresh)}.n"
+            return Copies(inner, times, short), {**names, number: short}
         case _:
             assert_never(relation)
 
@@ -195,6 +201,8 @@ def _aliases(relation: Relation) -> set[str]:
             return {alias}
         case Where(source):
             return _aliases(source)
+        case Copies(source, _, number):
+            return _aliases(source) | {number.partition(".")[0]}
         case Join(left, right):
             return _aliases(left) | _aliases(right)
         case Select(_, columns):

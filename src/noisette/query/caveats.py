@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
-from noisette.answers.figures import bound
+from noisette.answers.figures import bound, promise
+from noisette.answers.figures import rounded as figure
 from noisette.mechanisms import Keep, Threshold
+from noisette.privacy import Guarantee
 from noisette.query.expression import Call, Expression, Name, Operation
+from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Join, PerUnit, Relation, Scan, Select, Where, aggregates_in
+from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where, aggregates_in
 from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
@@ -28,6 +31,7 @@ __all__ = [
     "caveats",
     "clamped",
     "incomplete",
+    "minimum_frequency",
     "omissions",
     "retained",
     "sentences",
@@ -73,11 +77,13 @@ def omissions(prepared: Prepared) -> Iterator[Omission]:
     """What one query leaves out: rows beyond the limits, values beyond bounds, values that are no declared keys."""
     limits = prepared.request.limits
     yield from retained(prepared.shape)
-    if limits is not None and not prepared.shape.retained:  # else joins retain no more than these
-        used = _limited(limits, str(prepared.shape.unit))
+    if limits is not None and prepared.shape.rows is None:  # else joins retain no more than these
+        used = _limited(limits, prepared.shape.whose)
         verb = "is" if used.startswith("1 row of") else "are"
         yield Omission(f"At most {used} {verb} used; further rows are left out.", _RAISE)
+    yield from _leading_nowhere(prepared.shape)
     yield from clamped(dict(prepared.read))
+    yield from _recoded(dict(prepared.read))
     yield from _undeclared(prepared)
 
 
@@ -93,10 +99,21 @@ def retained(shape: Shape) -> Iterator[Omission]:
     """
     for part in shape.retained:
         rows, verb = _counted(part.rows, "row"), "is" if part.rows == 1 else "are"
+        if part.by:
+            same = f"of {_listed(list(part.tables))} with the same {_listed(list(part.by))}"
+            yield Omission(f"At most {rows} {same} {verb} joined; further rows are left out.", _RAISE)
+            continue
         used = f"used of the join of {_listed(list(part.tables))}" if part.joined else "joined"
         place = "" if part.joined else f" in {_listed(list(part.tables))}"
-        sentence = f"At most {rows} of each {shape.unit}{place} {verb} {used}; further rows are left out."
+        sentence = f"At most {rows} of each {shape.whose}{place} {verb} {used}; further rows are left out."
         yield Omission(sentence, "" if part.joined else _RAISE)
+
+
+def _leading_nowhere(shape: Shape) -> Iterator[Omission]:
+    """The tables whose foreign keys say whose a row is: those of some rows may be NULL, or refer to no row."""
+    for table, links in shape.through:
+        steps = _listed([link.table for link in links])
+        yield Omission(f"Rows of {table} that lead to no {shape.whose} through {steps} are left out.")
 
 
 def _limited(limits: Limits, unit: str) -> str:
@@ -166,6 +183,48 @@ def small_groups(rule: Keep | Threshold, unit: str) -> Omission:
     return Omission(text, "declare the keys")
 
 
+def minimum_frequency(
+    rule: MinimumFrequency, least: int, unit: str, price: Guarantee | None, *, declared: bool
+) -> tuple[Omission, ...]:
+    """Groups that a minimum frequency suppresses, and what the number of units that decides costs, if anything.
+
+    >>> rule = MinimumFrequency(10, Fraction(1, 10**6))
+    >>> minimum_frequency(rule, 23, "patient", None, declared=True)[1].sentence
+    'The question releases that number anyway, so the rule costs nothing more.'
+    """
+    what = "suppressed, and listed without numbers" if declared else "left out"
+    failure = figure(rule.failure, up=True, digits=3)
+    first = (
+        f"By a rule of the policy, groups whose noisy number of {unit}s is below {least:,} are {what}: a group of "
+        f"fewer than {rule.units:,} {unit}s is shown with probability at most {failure}, part of neither ε nor δ."
+    )
+    cost = "The question releases that number anyway, so the rule costs nothing more."
+    if price is not None:
+        why = "is bought for the rule" if declared else "also decides about keys that are not declared"
+        cost = f"That number {why}: {promise(price)} of what this question spends."
+    return Omission(first), Omission(cost)
+
+
+def _recoded(read: Mapping[str, Kind]) -> Iterator[Omission]:
+    """Columns whose texts the policy cleans.
+
+    >>> from noisette.query.recode import Recode
+    >>> how = Recode(trim=True, fold=True, other="other")
+    >>> [part.sentence for part in _recoded({"visits.ward": Kind("text", recode=how)})]
+    ['Texts of ward count without blanks at their ends and without upper and lower case; those of no key are "other".']
+    """
+    for name, kind in read.items():
+        if (how := kind.recode) is not None:
+            without = ["without blanks at their ends"] * how.trim + ["without upper and lower case"] * how.fold
+            merged = any(len(texts) > 1 for _, texts in how.names)
+            parts = [f"count {_listed(without)}"] * bool(without) + ["are merged by a list of the policy"] * merged
+            others = [] if how.other is None else [f'those of no key are "{how.other}"']
+            joined = [" and ".join(parts)] if parts else []
+            subject = f"Texts of {name.rpartition('.')[2]}"
+            if joined or others:
+                yield Omission(f"{subject} {'; '.join(joined + others)}." if joined else f"{subject}: {others[0]}.")
+
+
 def _undeclared(prepared: Prepared) -> Iterator[Omission]:
     """Columns whose undeclared values are left out, because it is grouped or counted by them."""
     for key, kind, domain in zip(prepared.query.keys, prepared.keys, prepared.request.domains, strict=True):
@@ -192,7 +251,9 @@ def incomplete(expression: Expression, kind: Kind, prepared: Prepared) -> set[st
 
 _OF_ITS_ARGUMENTS: tuple[Operation, ...] = (
     "coalesce", "lower", "upper", "trim", "floor", "ceil", "abs", "negate",
-    "year", "quarter", "month", "day", "weekday", "hour",
+    "year", "quarter", "month", "week", "day", "day_of_year", "weekday", "hour", "minute", "second",
+    "substring", "right", "length", "concat", "replace", "split_part", "as_text", "as_date", "as_timestamp",
+    "date_trunc", "add_months", "add_days", "add_seconds", "strftime",
 )  # fmt: skip
 
 
@@ -207,14 +268,19 @@ def _columns(expression: Expression, source: Relation, read: Mapping[str, Kind])
                 yield from _columns(part, source, read)
 
 
+def _leaves_out(kind: Kind) -> bool:
+    """Whether there may be values that are no keys; where all others are collected, there are none."""
+    return kind.keys is not None and (kind.recode is None or kind.recode.other is None)
+
+
 def _origin(name: str, source: Relation, read: Mapping[str, Kind]) -> Iterator[str]:
     """The stored columns behind a column of a relation."""
     match source:
         case Scan(table, alias):
             stored = f"{table}.{name.removeprefix(f'{alias}.')}"
-            if name.startswith(f"{alias}.") and stored in read and read[stored].keys is not None:
+            if name.startswith(f"{alias}.") and stored in read and _leaves_out(read[stored]):
                 yield stored
-        case Where(inner):
+        case Where(inner) | Copies(inner):
             yield from _origin(name, inner, read)
         case Join(left, right):
             yield from _origin(name, left, read)

@@ -5,14 +5,15 @@ makes the product of their errors least. Quantiles of the same values that are d
 their parts, so they keep these. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
 less: the one grows with how many numbers a unit can move, the other with the root of that, but it needs a delta.
 
-Unknown keys take their part of epsilon and half of delta; by basic composition the rest is for the numbers.
+Unknown keys take their part of epsilon and half of delta; by basic composition the rest is for the numbers. Where the
+owner asks for a minimum frequency, the number of units is one of the measures, and what was drawn of it decides.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 from typing import Any, TypeAlias
 
@@ -22,8 +23,9 @@ from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
 from noisette.mechanisms.record import to_record
 from noisette.privacy import Approx, Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.frequency import MinimumFrequency
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
-from noisette.query.prepare import Prepared, members
+from noisette.query.prepare import Prepared, deciding, members
 from noisette.query.ranks import Ranks, RanksTogether, ranked
 
 __all__ = ["Design", "Task", "design", "recorded", "tasks_of"]
@@ -35,13 +37,18 @@ Ranking: TypeAlias = Mapping[tuple[int, Measure, tuple[Fraction, ...]], Ranks | 
 
 @dataclass(frozen=True)
 class Task:
-    """One pass over the data: what is measured of the same groups, for one question or for several."""
+    """One pass over the data: what is measured of the same groups, for one question or for several.
+
+    `members` decides which unknown keys are released, `deciding` which declared groups are shown, by `frequency`.
+    """
 
     request: Request
     part: Contribution
     asked: frozenset[Measure]
     quantiles: tuple[tuple[Measure, Fraction], ...]
     members: Measure | None
+    deciding: Measure | None = None
+    frequency: MinimumFrequency | None = None
 
     @property
     def noised(self) -> tuple[Measure, ...]:
@@ -55,7 +62,8 @@ def tasks_of(prepared: Sequence[Prepared]) -> tuple[list[Task], list[int]]:
     places = []
     for question in prepared:
         frame = replace(question.request, measures=())
-        new = Task(question.request, question.part, question.asked, question.quantiles, members(question))
+        rule = deciding(question), question.frequency
+        new = Task(question.request, question.part, question.asked, question.quantiles, members(question), *rule)
         tasks[frame] = _merged(tasks[frame], new) if frame in tasks else new
         places.append(list(tasks).index(frame))
     return list(tasks.values()), places
@@ -64,7 +72,7 @@ def tasks_of(prepared: Sequence[Prepared]) -> tuple[list[Task], list[int]]:
 def _merged(a: Task, b: Task) -> Task:
     measures = tuple(dict.fromkeys(a.request.measures + b.request.measures))
     quantiles = tuple(dict.fromkeys(a.quantiles + b.quantiles))
-    return Task(replace(a.request, measures=measures), a.part, a.asked | b.asked, quantiles, a.members)
+    return replace(a, request=replace(a.request, measures=measures), asked=a.asked | b.asked, quantiles=quantiles)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class Design:
     """The mechanisms of every part and the guarantee of them all.
 
     `noise` of each measure · `quantiles` of each histogram, one or several together · `keys`: which unknown keys are
-    released · `why` this noise.
+    released · `why` this noise · `shown`: with which noisy number of units a group of declared keys is shown.
     """
 
     tasks: tuple[Task, ...]
@@ -81,6 +89,7 @@ class Design:
     keys: Mapping[int, Keep | Threshold]
     guarantee: Guarantee
     why: str
+    shown: Mapping[int, int] = field(default_factory=dict)
 
     def ranked(self, index: int, measure: Measure, at: Fraction) -> Ranks | RanksTogether:
         """What a quantile is drawn by."""
@@ -126,7 +135,13 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
         ),
     ]
     total = reduce(add, costs).under(neighbours)
-    return Design(tuple(tasks), noise, quantiles, keys, total, why)
+    return Design(tuple(tasks), noise, quantiles, keys, total, why, _shown(tasks, noise))
+
+
+def _shown(tasks: Sequence[Task], noise: Mapping[Place, Noisy]) -> dict[int, int]:
+    """The thresholds of tasks with declared keys under a minimum frequency."""
+    found = ((i, task.deciding, task.frequency) for i, task in enumerate(tasks))
+    return {i: rule.threshold(noise[i, units]) for i, units, rule in found if units is not None and rule is not None}
 
 
 def _sensitivity(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
@@ -161,25 +176,32 @@ def _keys(
     alone = parts == len(opened)
     delta = (spend.delta if alone else spend.delta / 2) / len(opened)
     promise = Approx(spend.epsilon / parts, delta, neighbours=neighbours)
-    return {i: _opening(tasks[i], promise) for i in opened}
+    return {
+        i: _opening(tasks[i].part.groups, promise, tasks[i].members in tasks[i].asked, tasks[i].frequency)
+        for i in opened
+    }
 
 
-def _opening(task: Task, promise: Approx) -> Keep | Threshold:
+@lru_cache(maxsize=64)
+def _opening(groups: int, promise: Approx, counted: bool, frequency: MinimumFrequency | None) -> Keep | Threshold:
     """Only the keys: the rule that keeps half of the smallest groups, optimal for each key by itself.
 
     With the number of units: noise and a threshold, which release it as well, by the product of threshold and error.
     Gaussian noise hides best what a unit does in many groups; otherwise no other noise beats the truncated one.
+    Under a minimum frequency noise decides, never the number of units itself, and the threshold is raised for it.
     """
-    groups = task.part.groups
     gaussian = Threshold.calibrated(promise, groups=groups, noise="gaussian")
-    if task.members not in task.asked:
+    if not counted and frequency is None:
         try:
             keep = Keep.calibrated(promise, groups=groups)
         except InputError:  # its table would be too long
             return gaussian
         return keep if keep.least(0.5) <= gaussian.threshold else gaussian
-    truncated = Threshold.calibrated(promise, groups=groups, noise="truncated")
-    return min(truncated, gaussian, key=lambda m: m.threshold * math.sqrt(m.variance()))
+    both = [Threshold.calibrated(promise, groups=groups, noise="truncated"), gaussian]
+    both = both if frequency is None else [frequency.raised(rule) for rule in both]
+    if not counted:
+        return min(both, key=lambda m: m.threshold)
+    return min(both, key=lambda m: m.threshold * math.sqrt(m.variance()))
 
 
 # Quantiles
@@ -221,12 +243,18 @@ def _noise(
 
 def _laplace(promise: Promise, changes: list[Sensitivity]) -> list[Noisy]:
     """Each measure e-DP with the same e: any such mechanisms cost no more than as many geometric ones at distance 1."""
-    base = calibrate(Geometric, promise, sensitivity=1, times=len(changes))
+    base = _base(Geometric, promise, len(changes))
     return [Geometric(base.scale * (change.l1 or 1)) for change in changes]
 
 
 def _gaussian(promise: Promise, changes: list[Sensitivity]) -> list[Noisy]:
     """Each measure with the same ratio of distance to sigma, on a lattice as fine: all cost what the first one does."""
-    base = calibrate(Gaussian, promise, sensitivity=1, times=len(changes))
+    base = _base(Gaussian, promise, len(changes))
     sizes = [change.l2 or Fraction(1) for change in changes]
     return [Gaussian(base.sigma * size, grid=base.grid * Fraction(2) ** floor_log2(size)) for size in sizes]
+
+
+@lru_cache(maxsize=64)
+def _base(kind: Any, promise: Promise, times: int) -> Any:
+    """The mechanism for a distance of 1: plans that differ in their limits alone share it."""
+    return calibrate(kind, promise, sensitivity=1, times=times)

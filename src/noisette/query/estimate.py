@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from noisette.query.kind import Kind
 
-__all__ = ["Estimate", "Noise"]
+__all__ = ["Estimate", "Floats", "Noise", "Noises", "Others"]
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +33,13 @@ class Noise:
     half_width: float
     normal: float  # the same half-width for a normal variable of deviation 1
     whole: bool = False  # whole numbers may keep less than `normal` alone, but not where they are added to others
+
+
+@dataclass(frozen=True)
+class Others:
+    """The noise of a measure in all other groups that are added up: it is independent of the group's own."""
+
+    measure: Any
 
 
 Noises: TypeAlias = Mapping[Any, Noise]
@@ -116,9 +123,32 @@ class Estimate:
         slopes = _sum(_scaled(self.slopes, 1 / n), _scaled(other.slopes, -value / n))
         if self.certain:
             return Estimate(value, slopes, self._combined(other, np.divide).bars)
-        if set(self.slopes) & set(other.slopes):  # Fieller's theorem as written needs independent noise
-            return Estimate(value, slopes)
         return Estimate(value, slopes, lambda noises: _fieller(self, other, noises))
+
+    def clearly_over(self, other: Estimate, excess: Bars) -> Estimate:
+        """This divided by what must be clear of 0, or else nothing is known: then the ends of its bar are infinite.
+
+        `excess` says by how much both may be off beyond first order, at the level of the noises.
+        """
+        n = np.where(other.value == 0, 1e-300, other.value)
+        with np.errstate(all="ignore"):
+            value = self.value / n
+            slopes = _sum(_scaled(self.slopes, 1 / n), _scaled(other.slopes, -value / n))
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            more, less = excess(noises)
+            with np.errstate(all="ignore"):
+                low, high, sure = _fieller_ends(self, other, Estimate(value, slopes), n, noises)
+                room = np.where(sure > less, sure - less, np.nan)
+                ends = low - (more + np.abs(low) * less) / room, high + (more + np.abs(high) * less) / room
+            return np.where(np.isfinite(ends[0]), ends[0], -np.inf), np.where(np.isfinite(ends[1]), ends[1], np.inf)
+
+        return Estimate(value, slopes, bars)
+
+    def where_known(self, noises: Noises) -> Estimate:
+        """The same, with no number where its bar has no end."""
+        low, high = self.unclipped(noises)
+        return replace(self, value=np.where(np.isfinite(low) & np.isfinite(high), self.value, np.nan))
 
     def less_square(self, mean: Estimate) -> Estimate:
         """This less the square of a mean, which noise enlarges: the upper end is higher by the mean's error squared.
@@ -132,6 +162,26 @@ class Estimate:
             return low, high + mean.half_width(noises) ** 2
 
         return Estimate(first.value, first.slopes, bars)
+
+    def total(self, places: NDArray[np.int64], shown: NDArray[np.bool_]) -> Estimate:
+        """A measure, added up over the groups that are shown, for each group over those of its own place."""
+        size = len(places)
+        numbers = np.where(shown, np.broadcast_to(self.value, (size,)), 0.0)
+        count = np.bincount(places, weights=shown.astype(float), minlength=1)
+        sums = np.bincount(places, weights=numbers, minlength=1)
+        return self._summed(
+            np.asarray(sums[places], float), np.where(shown, 1.0, 0.0), np.asarray(count[places], float)
+        )
+
+    def times_alike(self, groups: int) -> Estimate:
+        """The same sum over as many groups, if all of them are alike."""
+        return self._summed(self.value * groups, np.ones(()), np.asarray(float(groups)))
+
+    def _summed(self, value: Floats, own: Floats, count: Floats) -> Estimate:
+        slopes: dict[Any, Floats] = {}
+        for name, slope in self.slopes.items():
+            slopes |= {name: np.asarray(slope * own), Others(name): np.asarray(slope * np.sqrt(count - own))}
+        return Estimate(value, slopes)
 
     def root(self) -> Estimate:
         """The square root of what cannot be negative; its error bars are the roots of that number's."""
@@ -235,23 +285,36 @@ def _scaled(slopes: Mapping[Any, Floats], factor: Floats | float) -> dict[Any, F
 
 
 def _fieller(top: Estimate, bottom: Estimate, noises: Noises) -> tuple[Floats, Floats]:
-    """All m with |top - m bottom| within the half-width of its own noise: (b^2 - h^2) m^2 - 2ab m + (a^2 - g^2) <= 0.
+    """The ends of a quotient by a count: what is near 0 counts as 1."""
+    n = np.where(np.abs(bottom.value) < 1, 1.0, bottom.value)
+    return _fieller_ends(top, bottom, top.over(bottom), n, noises)[:2]
 
-    g and h are the half-widths of top and bottom at the estimate's own mixture. Where b is not clear of 0 nothing is
-    known of the quotient: the ends are infinite.
+
+def _fieller_ends(
+    top: Estimate, bottom: Estimate, m: Estimate, n: Floats, noises: Noises
+) -> tuple[Floats, Floats, Floats]:
+    """All m with |top - m bottom| within the half-width of its own noise, and how far the divisor is clear of 0.
+
+    (b^2 - h^2) m^2 - 2 (ab - c) m + (a^2 - g^2) <= 0: g and h are the half-widths of top and bottom at the mixture of
+    the estimate, which is top over n, and c is the covariance of both in the same units. Where b is not clear of 0
+    nothing is known of the quotient: the ends are infinite.
     """
     a, b = top.value, bottom.value
-    m = top.over(bottom)
-    sure = np.where(np.abs(b) < 1, 1.0, np.abs(b))
-    factor = _ratio(m.half_width(noises) * sure, _deviation(top, m, bottom, noises))
-    g, h = factor * _spread(top, noises), factor * _spread(bottom, noises)
+    shared = _covariance(top, bottom, noises)
+    factor = _ratio(m.half_width(noises) * np.abs(n), _deviation(top, m, bottom, noises, shared))
+    g, h, c = factor * _spread(top, noises), factor * _spread(bottom, noises), factor**2 * shared
     square = b**2 - h**2
-    root = np.sqrt(np.maximum((a * b) ** 2 - square * (a**2 - g**2), 0))
+    root = np.sqrt(np.maximum((a * b - c) ** 2 - square * (a**2 - g**2), 0))
     clear = square > 0
     safe = np.where(clear, square, 1.0)
-    low = np.where(clear, (a * b - root) / safe, -np.inf)
-    high = np.where(clear, (a * b + root) / safe, np.inf)
-    return low, high
+    low = np.where(clear, (a * b - c - root) / safe, -np.inf)
+    high = np.where(clear, (a * b - c + root) / safe, np.inf)
+    return low, high, np.abs(b) - h
+
+
+def _covariance(a: Estimate, b: Estimate, noises: Noises) -> Floats:
+    shared = [a.slopes[name] * b.slopes[name] * noises[name].spread ** 2 for name in a.slopes if name in b.slopes]
+    return np.asarray(sum(shared, np.zeros(())))
 
 
 def _spread(estimate: Estimate, noises: Noises) -> Floats:
@@ -259,8 +322,10 @@ def _spread(estimate: Estimate, noises: Noises) -> Floats:
     return np.asarray(np.sqrt(variance) + np.zeros_like(estimate.value))
 
 
-def _deviation(top: Estimate, m: Estimate, bottom: Estimate, noises: Noises) -> Floats:
-    return np.asarray(np.sqrt(_spread(top, noises) ** 2 + (m.value * _spread(bottom, noises)) ** 2))
+def _deviation(top: Estimate, m: Estimate, bottom: Estimate, noises: Noises, shared: Floats) -> Floats:
+    """The standard deviation of top - m bottom."""
+    variance = _spread(top, noises) ** 2 + (m.value * _spread(bottom, noises)) ** 2 - 2 * m.value * shared
+    return np.asarray(np.sqrt(np.maximum(variance, 0)))
 
 
 def _ratio(a: Floats, b: Floats) -> Floats:

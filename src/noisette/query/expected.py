@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,16 +11,16 @@ import pyarrow
 from noisette.answers.figures import bound, rounded
 from noisette.answers.warnings import nothing
 from noisette.privacy import ZCDP, Neighbours
-from noisette.query.aggregate import measures_of, middle
+from noisette.query.aggregate import kinds_of, measures_of, of_pairs
 from noisette.query.answer import Scene, columns, noises
 from noisette.query.design import Design
 from noisette.query.draw import Noised
-from noisette.query.estimate import Estimate
+from noisette.query.estimate import Estimate, Noises
 from noisette.query.measure import Measure, sensitivity
-from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Result, aggregates_of
 from noisette.query.possible import possible
 from noisette.query.prepare import Prepared
+from noisette.query.sums import middle
 from noisette.query.types import ARROW
 
 __all__ = ["SIZES", "Expected", "dry_run", "expected"]
@@ -35,7 +35,8 @@ class Expected:
 
     `half_width` holds for every group, or is None where it depends on how many rows a group has: then `by_size` tells
     it for a few sizes, at worst over the values. `ranks` is by how many rows a quantile may be off. `assumes` says what
-    else it rests on, and `warning` that the bar says nothing; what is left out stands in `caveats`.
+    else it rests on, and `warning` that the bar says nothing; what is left out stands in `caveats`. Where the question
+    chooses a limit, `by_limit` holds what to expect at each of them, and all before it says nothing.
     """
 
     name: str
@@ -46,14 +47,21 @@ class Expected:
     ranks: float | None
     assumes: str
     warning: str = ""
+    by_limit: Mapping[str, "Expected"] = field(default_factory=dict)
 
 
 def expected(
-    prepared: Prepared, design: Design, place: int, neighbours: Neighbours, level: float, sizes: tuple[int, ...] = SIZES
+    prepared: Prepared,
+    design: Design,
+    place: int,
+    neighbours: Neighbours,
+    level: float,
+    sizes: tuple[int, ...] = SIZES,
+    known: Noises | None = None,
 ) -> tuple[Expected, ...]:
-    """What to expect of each column that is not a key."""
+    """What to expect of each column that is not a key; `known` errors of measures stand for those of their noise."""
     return tuple(
-        _Forecast(prepared, design, place, neighbours, level, sizes).column(name, result)
+        _Forecast(prepared, design, place, neighbours, level, sizes, known).column(name, result)
         for name, result in prepared.query.outputs
         if not isinstance(result, Key)
     )
@@ -72,6 +80,12 @@ class _Forecast:
     neighbours: Neighbours
     level: float
     sizes: tuple[int, ...]
+    known: Noises | None = None
+
+    @property
+    def noises(self) -> Noises:
+        """What is known of each measure's error."""
+        return noises(self.design, self.place, self.level) if self.known is None else self.known
 
     def column(self, name: str, result: Result) -> Expected:
         aggregates = tuple(dict.fromkeys(aggregates_of(result)))
@@ -96,7 +110,9 @@ class _Forecast:
         value = self.scene(rows).value(result)
         if not isinstance(value, Estimate):
             return 0.0
-        low, high = value.interval(noises(self.design, self.place, self.level))
+        low, high = value.interval(self.noises)
+        if any(map(of_pairs, aggregates_of(result))):  # of values that are all alike nothing is known
+            return float((high - low)[1] / 2)
         return float(np.max(high - low) / 2)
 
     def scene(self, rows: int) -> Scene:
@@ -106,10 +122,11 @@ class _Forecast:
         made = {m: self._made_up(m, rows) for m in task.request.measures if m.what != "histogram"}
         keys = [pyarrow.nulls(3, ARROW[kind.type]) for kind in self.prepared.keys]
         return Scene(
-            self.prepared,
+            replace(self.prepared, groups=None),
             Noised(None, 3, made, dict.fromkeys(task.quantiles, ends)),
-            noises(self.design, self.place, self.level),
+            self.noises,
             keys,
+            sizes=tuple(_UNKNOWN if domain is None else len(domain) for domain in self.prepared.request.domains),
         )
 
     def _made_up(self, measure: Measure, rows: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
@@ -140,9 +157,13 @@ class _Forecast:
         """What is measured, in words: means and variances add up differences from the middle of the bounds."""
         if measure.what != "sum" or aggregate.function == "sum" or aggregate.of is None:
             return _NAMES[measure.what]
-        c = bound(middle(kind_of(aggregate.of, self.prepared.shape.columns)))
+        middles = [bound(middle(kind)) for kind in kinds_of(aggregate.of, self.prepared.shape.columns)]
         less = bound(-measure.low * measure.grid)
-        return f"sum of differences from {c}" if i == 0 else f"sum of their squares, less {less} each"
+        if of_pairs(aggregate) and i:
+            return ("", f"sum of differences from {middles[1]}", "sum of products of differences", "", "")[i] or (
+                f"sum of squares of differences, less {less} each"
+            )
+        return f"sum of differences from {middles[0]}" if i == 0 else f"sum of their squares, less {less} each"
 
     def _quantiles(self, aggregates: tuple[Aggregate, ...]) -> Iterator[tuple[Measure, Fraction]]:
         for aggregate in aggregates:
@@ -155,6 +176,8 @@ class _Forecast:
         return max(errors, default=None)
 
     def _assumptions(self, aggregates: tuple[Aggregate, ...]) -> Iterator[str]:
+        if any(map(of_pairs, aggregates)):
+            yield "the error is larger where values are spread over less than their bounds"
         for measure, at in self._quantiles(aggregates):
             yield self.design.ranked(self.place, measure, at).assumed
 
@@ -175,10 +198,11 @@ class _Forecast:
 
     def _first_order(self, result: Result, rows: int) -> float:
         """Half the width of a bar before it is moved into bounds."""
-        return float(np.max(self.scene(rows).value(result).half_width(noises(self.design, self.place, self.level))))
+        return float(np.max(self.scene(rows).value(result).half_width(self.noises)))
 
 
 _FEW = 1000
+_UNKNOWN = 10  # groups, where keys are not declared
 _BY_KEY = ", or ask COUNT(*) for each of the values"
 
 _NAMES = {

@@ -1,38 +1,45 @@
 """Frames: the same questions as SQL, built call by call; every call gives a new value and nothing is computed.
 
     Frame    rows, grouped or not:     where, select, join, per_unit, group_by, then count, sum, mean, agg and others
+    Values   one column of them:       frame["age"], then mean, sum, count, median, quantile, var, std, value_counts
     Asked    a question about them:    having, order_by, limit, query, release, explain
+
+Who comes from pandas writes `filter` for `where` and `groupby` for `group_by`.
 
 Expressions are SQL texts, read by the same reader; frames and statements that say the same are the same plan.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, overload
 from typing import Literal as OneOf
 
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.names import closest
 from noisette.query.expression import Name
 from noisette.query.plan import Named, Query, Relation, Scan, Select, Where
-from noisette.query.schema import Schema
+from noisette.query.schema import COLUMN_HEAD, Column, Schema, least_rows, shown
 from noisette.query.sql.expression import expression
-from noisette.query.sql.groups import Item, distinct, free, names_of
+from noisette.query.sql.groups import Item, distinct, free, name_of, names_of
+from noisette.query.sql.lists import without_lists
 from noisette.query.sql.names import Scope, find, written
 from noisette.query.sql.relation import joined, per_unit, scope_of
 from noisette.query.sql.result import Groups, result
 from noisette.query.sql.statement import checked, having, limited, ordering
 from noisette.query.sql.text import read_clause
+from noisette.query.sql.writer import query_sql
 from noisette.query.stability import shape_of
+from noisette.text import aligned
 
-__all__ = ["Asked", "Asker", "Frame", "frame"]
+__all__ = ["Asked", "Asker", "Frame", "Values", "frame"]
 
 
 class Asker(Protocol):
     """Whoever answers questions: a curator."""
 
-    def ask(self, question: Any, *, spend: Any, analyst: str | None = None) -> Any:
+    def ask(self, question: Any, *, spend: Any = None, **options: Any) -> Any:
         """Answer a question for a price."""
 
     def explain(self, question: Any, *, spend: Any = None, error: Any = None, analyst: str | None = None) -> Any:
@@ -48,10 +55,12 @@ def frame(schema: Schema, table: str, *, curator: Asker | None = None) -> "Frame
     >>> frame({"visits": visits}, "visits").where("ward <> 'A'").group_by("ward").count().query.outputs
     (('ward', Key(position=0)), ('count', Aggregate(function='rows', of=None, at=None)))
     """
-    return Frame(schema, Scan(table, table.replace(".", "_")), curator=curator)
+    if table not in schema:
+        raise InputError(f"There is no table {table}: {closest(str(table), sorted(schema), 'there are')}")
+    return Frame(least_rows(schema), Scan(table, table.replace(".", "_")), curator=curator)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Frame:
     """Rows of a relation; with `keys`, groups of them. `hidden` columns need their table's name before them."""
 
@@ -69,7 +78,7 @@ class Frame:
 
     def select(self, *columns: str, **named: str) -> "Frame":
         """Rows with other columns: some of these, and new ones by name."""
-        items = _items(columns, named)
+        items = _items(columns, named, self._scope)
         return self._rows(Select(self.relation, self._columns(items)), frozenset())
 
     def join(
@@ -91,7 +100,7 @@ class Frame:
     def per_unit(self, *keys: str, **columns: str) -> "Frame":
         """One row for each unit (and each combination of keys within it), with aggregates of that unit's rows."""
         unit = [written(full) for full in self._scope.units[:1]]
-        items = [Item(node) for node in (*unit, *map(_node, keys))]
+        items = [Item(node) for node in (*unit, *(_column(key, self._scope) for key in keys))]
         grouped = distinct([expression(item.node, self._scope) for item in items])
         items += [Item(_node(text), name) for name, text in columns.items()]
         if not items:
@@ -104,9 +113,27 @@ class Frame:
 
     def group_by(self, *keys: str, **named: str) -> "Frame":
         """Groups of rows, by columns or by expressions with a name."""
-        items = _items(keys, named)
+        items = _items(keys, named, self._scope)
         self._ungrouped()
         return replace(self, keys=tuple(zip(names_of(items, self._scope), (i.node for i in items), strict=True)))
+
+    filter, groupby = where, group_by
+
+    @overload
+    def __getitem__(self, name: str) -> "Values": ...
+    @overload
+    def __getitem__(self, name: list[str]) -> "Frame": ...
+    def __getitem__(self, name: Any) -> Any:
+        """One column (or expression) to be aggregated, or with a list the rows with these columns alone."""
+        if isinstance(name, list):
+            return self.select(*name)
+        if not isinstance(name, str):
+            raise InputError('Name a column, such as visits["age"]; conditions are texts: visits.filter("age >= 18").')
+        _column(name, self._scope)
+        return Values(self, name)
+
+    def __iter__(self) -> Iterator[None]:
+        raise InputError("The rows of a frame stay where they are: ask about them, with count(), for example.")
 
     def agg(self, **outputs: str) -> "Asked":
         """Numbers about each group, by name: agg(n="COUNT(*)", mean_age="AVG(age)")."""
@@ -118,21 +145,36 @@ class Frame:
 
     def sum(self, of: str) -> "Asked":
         """The sum of an expression over each group."""
-        return self._asked([Item(exp.Sum(this=_node(of)))])
+        return self[of].sum()
 
     def mean(self, of: str) -> "Asked":
         """The mean of an expression over each group."""
-        return self._asked([Item(exp.Avg(this=_node(of)))])
+        return self[of].mean()
 
     def median(self, of: str) -> "Asked":
         """The median of an expression over each group."""
-        return self._asked([Item(exp.Median(this=_node(of)))])
+        return self[of].median()
 
     def quantile(self, of: str, at: float | str) -> "Asked":
         """A quantile of an expression over each group, such as 0.9."""
-        return self._asked([Item(exp.Quantile(this=_node(of), quantile=exp.Literal.number(str(at))))])
+        return self[of].quantile(at)
+
+    def quantiles(self, of: str, at: Iterable[float | str]) -> "Asked":
+        """Several quantiles of an expression over each group, such as [0.25, 0.5, 0.75], drawn together."""
+        listed = exp.Array(expressions=[exp.Literal.number(str(each)) for each in at])
+        return self._asked([Item(exp.Quantile(this=_column(of, self._scope), quantile=listed))])
+
+    def corr(self, x: str, y: str) -> "Asked":
+        """The correlation of two expressions over each group."""
+        return self._asked([Item(exp.Corr(this=_column(x, self._scope), expression=_column(y, self._scope)))])
 
     # Within
+
+    def __repr__(self) -> str:
+        """The columns as they are declared; nothing of the data."""
+        by = "" if self.keys is None else f", grouped by {', '.join(name for name, _ in self.keys)}"
+        columns = [Column(name.partition(".")[2], kind) for name, kind in self._scope.columns.items()]
+        return f"Frame of {self._name}{by}\n{aligned(COLUMN_HEAD, [shown(column) for column in columns])}"
 
     @property
     def _scope(self) -> Scope:
@@ -170,7 +212,8 @@ class Frame:
     def _asked(self, items: list[Item]) -> "Asked":
         scope, keys = self._scope, self.keys or ()
         groups = Groups(scope, distinct([expression(node, scope) for _, node in keys]))
-        everything = [*(Item(node, name) for name, node in keys), *items]
+        asked = without_lists(items, lambda item: name_of(item.node, scope))
+        everything = [*(Item(node, name) for name, node in keys), *asked]
         values = [result(item.node, groups) for item in everything]
         outputs = tuple(zip(names_of(everything, scope), values, strict=True))
         query = checked(Query(self.relation, groups.keys, outputs), self.schema, scope)
@@ -178,6 +221,66 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Values:
+    """The values of a column, or of an expression, in the rows of a frame or in each of its groups.
+
+    >>> from fractions import Fraction
+    >>> from noisette.query.kind import Kind
+    >>> from noisette.query.schema import Column, Table
+    >>> age = Column("age", Kind("integer", Fraction(0), Fraction(120)))
+    >>> people = frame({"people": Table("people", (age, Column("sex", Kind("text"))))}, "people")
+    >>> people.filter("age >= 18").groupby("sex")["age"].mean().query.outputs[1]
+    ('avg_age', Aggregate(function='mean', of=Name(name='people.age'), at=None))
+    """
+
+    frame: Frame
+    of: str
+
+    def count(self) -> "Asked":
+        """How many of them are not NULL."""
+        return self._asked(exp.Count)
+
+    def sum(self) -> "Asked":
+        """Their sum."""
+        return self._asked(exp.Sum)
+
+    def mean(self) -> "Asked":
+        """Their mean."""
+        return self._asked(exp.Avg)
+
+    def median(self) -> "Asked":
+        """Their median."""
+        return self._asked(exp.Median)
+
+    def quantile(self, at: float | str) -> "Asked":
+        """A quantile, such as 0.9."""
+        return self._asked(exp.Quantile, quantile=exp.Literal.number(str(at)))
+
+    def var(self) -> "Asked":
+        """Their variance."""
+        return self._asked(exp.Variance)
+
+    def std(self) -> "Asked":
+        """Their standard deviation."""
+        return self._asked(exp.Stddev)
+
+    def nunique(self) -> "Asked":
+        """How many different values they have."""
+        return self.frame._asked([Item(exp.Count(this=exp.Distinct(expressions=[self._node])))])
+
+    def value_counts(self) -> "Asked":
+        """How many rows each value has, most first."""
+        return self.frame.group_by(self.of).count().order_by("count DESC")
+
+    @property
+    def _node(self) -> exp.Expr:
+        return _column(self.of, self.frame._scope)
+
+    def _asked(self, function: type[exp.Expr], **more: exp.Expr) -> "Asked":
+        return self.frame._asked([Item(function(this=self._node, **more))])
+
+
+@dataclass(frozen=True, repr=False)
 class Asked:
     """A question; what is done to it here works on the released numbers and costs nothing more."""
 
@@ -199,13 +302,20 @@ class Asked:
         clause = exp.Limit(expression=exp.Literal.number(str(rows)))
         return replace(self, query=replace(self.query, limit=limited(clause)))
 
-    def release(self, *, spend: Any, analyst: str | None = None) -> Any:
-        """Ask the curator: the answer, noised, for a price."""
-        return self._asker().ask(self.query, spend=spend, analyst=analyst)
+    def release(self, *, spend: Any = None, **options: Any) -> Any:
+        """Ask the curator: the answer, noised, for a price or with an error."""
+        return self._asker().ask(self.query, spend=spend, **options)
 
     def explain(self, **options: Any) -> Any:
         """Ask the curator what to expect; spends nothing."""
         return self._asker().explain(self.query, **options)
+
+    def __repr__(self) -> str:
+        """The question as SQL, if SQL has a sentence for it; not its answer."""
+        try:
+            return f"Asked: {query_sql(self.query, self.groups.scope.units)}"
+        except InputError:
+            return f"Asked: {', '.join(name for name, _ in self.query.outputs)}"
 
     def _asker(self) -> Asker:
         if self.curator is None:
@@ -233,8 +343,16 @@ def _part(before: str, text: str, part: str) -> Any:
     return tree.args[part]
 
 
-def _items(texts: tuple[str, ...], named: Mapping[str, str]) -> list[Item]:
-    return [*(Item(_node(text)) for text in texts), *(Item(_node(text), name) for name, text in named.items())]
+def _column(text: str, scope: Scope) -> exp.Expr:
+    """The column of that very name, such as "hours-per-week", or else an expression."""
+    if isinstance(text, str) and any(full.partition(".")[2] == text for full in scope.columns):
+        return exp.column(exp.to_identifier(text, quoted=True))
+    return _node(text)
+
+
+def _items(texts: tuple[str, ...], named: Mapping[str, str], scope: Scope) -> list[Item]:
+    plain = [Item(_column(text, scope)) for text in texts]
+    return [*plain, *(Item(_column(text, scope), name) for name, text in named.items())]
 
 
 def _find(text: str, scope: Scope) -> str:

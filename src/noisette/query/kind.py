@@ -7,9 +7,11 @@ Bounds and grid are exact; they are promises kept by clamping and rounding, whic
 import datetime
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
+
+from noisette.query.recode import Recode
 
 __all__ = ["LARGEST", "MOST_KEYS", "Kind", "Type", "Value", "in_order"]
 
@@ -45,6 +47,7 @@ class Kind:
     grid: Fraction | None = None  # every value is a whole multiple of it
     keys: tuple[Value, ...] | None = None  # all values there can be, in order, without NULL
     nullable: bool = True
+    recode: Recode | None = field(default=None, repr=False)  # of a stored column: what its texts mean
 
     @property
     def number(self) -> bool:
@@ -62,6 +65,26 @@ class Kind:
         assert self.low is not None
         assert self.high is not None
         return self.low, self.high
+
+    @property
+    def bounds(self) -> tuple[str, str] | None:
+        """Both bounds as people write them, dates as dates; None of what is not bounded.
+
+        >>> Kind("date", Fraction(0), Fraction(1)).bounds, Kind("real", Fraction(0), Fraction(1, 2)).bounds
+        (('1970-01-01', '1970-01-02'), ('0', '1/2'))
+        """
+        return (self._written(self.ends[0]), self._written(self.ends[1])) if self.bounded else None
+
+    def _written(self, bound: Fraction) -> str:
+        try:
+            if self.type == "date":
+                return str(_EPOCH + datetime.timedelta(math.floor(bound)))
+            if self.type == "timestamp":
+                since = datetime.timedelta(microseconds=math.floor(bound))
+                return str(datetime.datetime.combine(_EPOCH, datetime.time()) + since)
+        except OverflowError:  # of a date that is moved beyond the year 9999
+            pass
+        return str(bound)
 
     @property
     def magnitude(self) -> Fraction | None:

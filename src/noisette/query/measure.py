@@ -7,7 +7,7 @@ a histogram of steps). Only measures are noised; all else is computed from them.
     `groups` it may appear in · `total` of its rows in all groups
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 from typing import Literal as OneOf
@@ -27,7 +27,7 @@ from noisette.query.stability import ROW, Shape
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Contribution", "Exact", "Measure", "Request", "contribution", "sensitivity"]
+__all__ = ["Contribution", "Exact", "Measure", "Request", "contribution", "moved", "sensitivity"]
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class Contribution:
     groups: int
     rows: int
     total: int
+    returns: bool = field(default=False, repr=False)  # rows that were left out can come where the unit's go: as many
 
     @property
     def squares(self) -> int:
@@ -109,6 +110,8 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
     """
     if shape.rows == 1:
         return Contribution(1, 1, 1), None
+    if shape.moved is not None:
+        raise InputError("Private tables that are joined on other columns than their units are for questions in SQL.")
     if shape.unit == ROW:
         raise InputError("Join on a column of the public table that has no repeats: each row here must stay one row.")
     if shape.rows is not None:  # a join bounded what one unit produces
@@ -118,8 +121,9 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
     if rows is None:
         raise InputError(
             f"Say in the policy how many rows of one {shape.unit} may count: "
-            'rows = 10, or groups = 3 and rows_per_group = 1. Where it says rows = "private", buy the limit once, with '
-            "rows(table, spend=...) or `noisette buy rows`."
+            'rows = 10, or groups = 3 and rows_per_group = 1, or rows = "each question" for a limit that each query in '
+            'SQL chooses. Where it says rows = "private", buy the limit once, with rows(table, spend=...) or '
+            "`noisette buy rows`."
         )
     if not grouped:
         return Contribution(1, rows, rows), Limits(rows=rows)
@@ -129,6 +133,14 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
     total = _least(limits.rows, groups * rows)
     assert total is not None
     return Contribution(groups, rows, total), limits
+
+
+def moved(shape: Shape, *, grouped: bool) -> Contribution | None:
+    """What one unit moves where rows belong to several units; None where each row has a unit of its own."""
+    if shape.moved is None:
+        return None
+    rows = shape.moved.rows
+    return Contribution(rows if grouped else 1, rows, rows, returns=True)
 
 
 def _least(*numbers: int | None) -> int | None:
@@ -146,6 +158,8 @@ def sensitivity(measure: Measure, part: Contribution, neighbours: Neighbours) ->
     >>> s.l1, s.l2_squared, s.linf, s.l0
     (Fraction(25, 1), Fraction(225, 1), Fraction(10, 1), 3)
     """
+    if part.returns:
+        return _of_both(measure, part, neighbours)
     if measure.what == "units":
         part = Contribution(part.groups, 1, part.groups)
     size = max(abs(measure.low), abs(measure.high)) if measure.what == "sum" else 1
@@ -158,3 +172,24 @@ def sensitivity(measure: Measure, part: Contribution, neighbours: Neighbours) ->
     if one_sign:
         return Sensitivity(2 * l1, 2 * squares, most, 2 * part.groups, neighbours=neighbours)
     return Sensitivity(2 * l1, 4 * squares, 2 * most, 2 * part.groups, neighbours=neighbours)
+
+
+def _of_both(measure: Measure, part: Contribution, neighbours: Neighbours) -> Sensitivity:
+    """The same where a unit that leaves takes rows along and as many come: under replace twice as many of each.
+
+    Rows that go and rows that come are two vectors of numbers of one sign, or of any sign. In one group alone numbers
+    of one sign differ by no more than the larger of both (`docs/proofs/joins.md`).
+
+    >>> s = sensitivity(Measure("rows"), Contribution(1, 6, 6, returns=True), Neighbours.ADD_REMOVE)
+    >>> s.l1, s.l2_squared, s.linf, s.l0
+    (Fraction(6, 1), Fraction(36, 1), Fraction(6, 1), 1)
+    """
+    rows = part.total * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+    size = rows * max(abs(measure.low), abs(measure.high)) if measure.what == "sum" else rows
+    if size == 0:
+        return Sensitivity(0, 0, 0, 0, neighbours=neighbours)
+    one_sign = measure.what != "sum" or measure.low >= 0 or measure.high <= 0
+    most = size if one_sign else 2 * size
+    if part.groups == 1:
+        return Sensitivity(most, most**2, most, 1, neighbours=neighbours)
+    return Sensitivity(2 * size, (2 if one_sign else 4) * size**2, most, 2 * rows, neighbours=neighbours)

@@ -13,9 +13,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from noisette.errors import InputError
+from noisette.names import closest
 from noisette.query import intervals
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.kind import Kind, Value
+from noisette.query.known import since_1970
 from noisette.query.requirements import moment, only_null, operator
 from noisette.query.rules import RULES
 
@@ -64,7 +66,7 @@ def kind_of_leaf(leaf: Name | Literal, scope: Mapping[str, Kind]) -> Kind:
     if isinstance(leaf, Literal):
         return _constant(leaf.value)
     if leaf.name not in scope:
-        raise InputError(f"There is no column {leaf.name}: there are {', '.join(_short(scope))}.")
+        raise InputError(f"There is no column {leaf.name}: {closest(leaf.name, _short(scope), 'there are')}")
     return declared(scope[leaf.name])
 
 
@@ -108,8 +110,8 @@ def _constant(value: Value) -> Kind:
         case datetime.datetime():
             if value.tzinfo is not None:
                 raise InputError("Write the timestamp without a time zone.")
-            at = Fraction((value - datetime.datetime(1970, 1, 1)) // datetime.timedelta(microseconds=1))
+            at = since_1970(value)
             return Kind("timestamp", at, at, keys=(value,), nullable=False)
         case datetime.date():
-            day = Fraction((value - datetime.date(1970, 1, 1)).days)
+            day = since_1970(value)
             return Kind("date", day, day, keys=(value,), nullable=False)

@@ -3,7 +3,7 @@
 A relation is rows; every row of a private relation belongs to one unit and is made of that unit's rows and of public
 ones only. A query is groups of a relation, aggregates of each group, and columns computed from the noised aggregates.
 
-    Relation = Scan | Where | Select | Join | PerUnit
+    Relation = Scan | Where | Select | Join | PerUnit | Copies
     Query    = relation + keys + outputs (+ having, order, limit)
 """
 
@@ -20,6 +20,7 @@ from noisette.query.kind import Value
 
 __all__ = [
     "Aggregate",
+    "Copies",
     "Function",
     "Join",
     "Key",
@@ -93,7 +94,16 @@ class PerUnit:
     aggregates: tuple[tuple[str, "Aggregate"], ...]
 
 
-Relation: TypeAlias = Scan | Where | Select | Join | PerUnit
+@dataclass(frozen=True)
+class Copies:
+    """Every row several times, the copies numbered from 1 on in a column of that name; all belong to the row's unit."""
+
+    source: "Relation"
+    times: int
+    number: str
+
+
+Relation: TypeAlias = Scan | Where | Select | Join | PerUnit | Copies
 
 
 # Aggregates of a group, and columns made of them
@@ -131,11 +141,16 @@ class ResultLiteral:
 
 @dataclass(frozen=True)
 class ResultCall:
-    """Arithmetic or a comparison on released numbers; free, since it sees nothing else."""
+    """Arithmetic or a comparison on released numbers; free, since it sees nothing else.
+
+    total: an aggregate, added up over the groups that are shown, or over those of them with the same keys.
+    grouping: a bit for each of some keys, 1 where the row is a total over that key.
+    """
 
     operation: OneOf[
         "add", "subtract", "multiply", "divide", "negate", "abs", "round", "floor", "ceil",
-        "equal", "unequal", "less", "at_most", "more", "at_least", "and", "or", "not",
+        "equal", "unequal", "less", "at_most", "more", "at_least", "and", "or", "not", "total",
+        "grouping",
     ]  # fmt: skip
     arguments: tuple["Result", ...]
 
@@ -156,7 +171,8 @@ class Query:
     """Groups of a relation, and what is released about each.
 
     `keys` are expressions over the relation's columns; `outputs` are named columns made of keys and aggregates.
-    `having`, `order` and `limit` work on released numbers alone.
+    `having`, `order` and `limit` work on released numbers alone. `sets` of positions of keys: one set of groups for
+    each, as ROLLUP has it; without any, the groups of all keys.
     """
 
     source: Relation
@@ -165,6 +181,7 @@ class Query:
     having: Result | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
+    sets: tuple[tuple[int, ...], ...] = ()
 
 
 def aggregates_in(query: Query) -> Iterator[Aggregate]:
@@ -256,6 +273,8 @@ def relation_tree(relation: Relation) -> list[Any]:
             return ["select", relation_tree(source), [[name, expression_tree(e)] for name, e in columns]]
         case Join(left, right, on, how):
             return [how, relation_tree(left), relation_tree(right), [list(pair) for pair in on]]
+        case Copies(source, times, number):
+            return ["copies", relation_tree(source), times, number]
         case PerUnit(source, keys, aggregates):
             named = [[name, aggregate_tree(each)] for name, each in aggregates]
             return ["per_unit", relation_tree(source), [[name, expression_tree(e)] for name, e in keys], named]

@@ -7,6 +7,7 @@ coverage stays. Nothing here knows the data.
     counts                 from 0 on; different values at most as many as there can be
     sums                   from 0 on, or up to 0, if no value has the other sign
     means, variances       within the bounds, and within what these allow
+    shares of a total      from 0 to 1, if nothing that is added up is negative
     count(x) / count(*)    from 0 to 1, and quotients of a sum within the bounds of what is added up
     arithmetic             by intervals; nothing is known of a quotient by what may be negative or 0
 """
@@ -15,8 +16,7 @@ import math
 from fractions import Fraction
 from typing import assert_never
 
-from noisette.query.aggregate import AGGREGATES, ANYTHING, Span, measures_of, of_kind
-from noisette.query.operations import kind_of
+from noisette.query.aggregate import ANYTHING, Span, measures_of, of_kind, possible_values
 from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral
 from noisette.query.prepare import Prepared
 
@@ -29,7 +29,7 @@ def possible(result: Result, prepared: Prepared) -> Span:
         case Aggregate():
             if result.of is None:
                 return 0.0, math.inf
-            return AGGREGATES[result.function].span(kind_of(result.of, prepared.shape.columns))
+            return possible_values(result, prepared.shape.columns)
         case ResultLiteral(value):
             number = isinstance(value, int | Fraction) and not isinstance(value, bool)
             return (float(value), float(value)) if number else ANYTHING  # type: ignore[arg-type]
@@ -45,6 +45,9 @@ def possible(result: Result, prepared: Prepared) -> Span:
 
 
 def _call(call: ResultCall, prepared: Prepared) -> Span:
+    if call.operation == "total":
+        low, high = possible(call.arguments[0], prepared)
+        return 0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf
     if call.operation == "divide" and (share := _share(call, prepared)) is not None:
         return share
     spans = [possible(argument, prepared) for argument in call.arguments]
@@ -97,6 +100,9 @@ def _share(call: ResultCall, prepared: Prepared) -> Span | None:
     """A part of the rows, or a sum over them, divided by their number; None if it is something else."""
     factor, above = _multiple(call.arguments[0])
     below = call.arguments[1]
+    if above is not None and isinstance(below, ResultCall) and below.operation == "total":
+        one_sign = below.arguments[0] == above and possible(above, prepared)[0] >= 0
+        return _product((0.0, 1.0), (factor, factor)) if one_sign else None
     if above is None or not isinstance(below, Aggregate):
         return None
     both, same = (above.function, below.function), above.of == below.of

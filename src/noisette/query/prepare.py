@@ -1,31 +1,37 @@
 """From a query to what must be measured for it: everything that can be refused is refused here, before any data."""
 
-import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.query.aggregate import measures_of
 from noisette.query.canonical import measured_text
+from noisette.query.domains import domains_of
 from noisette.query.expression import Expression, columns_of
-from noisette.query.kind import MOST_KEYS, Kind, Value
-from noisette.query.measure import Contribution, Measure, Request, contribution
-from noisette.query.operations import kind_of
+from noisette.query.frequency import MinimumFrequency
+from noisette.query.grouping import check_groups
+from noisette.query.kind import Kind
+from noisette.query.measure import Contribution, Measure, Request, contribution, moved
 from noisette.query.plan import Aggregate, Query, aggregates_in
 from noisette.query.schema import Schema
-from noisette.query.stability import Shape, kinds_read, shape_of
+from noisette.query.stability import Shape, kinds_read, shape_of, tables_of
 
-__all__ = ["Prepared", "members", "prepare", "read_of"]
+__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled"]
 
 
 @dataclass(frozen=True)
 class Prepared:
     """A query that can be answered: what to measure, and how much of one unit is in it.
 
-    `asked` are the measures the answer is computed from (the request may hold one more, which decides about unknown
-    keys); `quantiles` are the histograms among them with the quantiles asked of them; `read` is what was declared of
-    the columns that are read.
+    `asked` are the measures the answer is computed from (the request may hold one more, which decides which groups
+    are shown); `quantiles` are the histograms among them with the quantiles asked of them; `read` is what was declared
+    of the columns that are read; `frequency` is how many units must stand behind a group that is shown; `groups` are
+    the combinations of keys that public tables allow, by their places among all (None: all of them).
     """
 
     query: Query
@@ -36,6 +42,8 @@ class Prepared:
     asked: frozenset[Measure]
     quantiles: tuple[tuple[Measure, Fraction], ...]
     read: tuple[tuple[str, Kind], ...]
+    frequency: MinimumFrequency | None = None
+    groups: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def text(self) -> str:
@@ -48,22 +56,60 @@ class Prepared:
         return None in self.request.domains
 
 
-def prepare(query: Query, schema: Schema) -> Prepared:
-    """Analyse a query, or say in a sentence why it cannot be answered."""
+def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prepared:
+    """Analyse a query, or say in a sentence why it cannot be answered.
+
+    Rows that belong to two units are for whoever says so: what one unit changes of them is not what it owns.
+    """
+    if query.sets:
+        raise InputError("ROLLUP, CUBE and GROUPING SETS are questions of their own: ask them one by one, in SQL.")
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
-    part, limits = contribution(shape, grouped=bool(query.keys))
-    keys = tuple(kind_of(key, shape.columns) for key in query.keys)
+    check_groups(query, schema)
+    both = moved(shape, grouped=bool(query.keys)) if of_two_units else None
+    part, limits = contribution(shape, grouped=bool(query.keys)) if both is None else (both, None)
+    groups = domains_of(query, schema)
+    keys, domains = groups.kinds, groups.values
     aggregates = tuple(dict.fromkeys(aggregates_in(query)))
-    domains = _domains(keys)
     asked = [m for a in aggregates for m in measures_of(a, shape, part)]
-    measures = [*asked, _members(part)] if None in domains else asked
-    if not measures:
+    if both is not None:
+        _check_both(asked, domains)
+    if not asked and None not in domains:
         raise InputError("The keys are declared, so there is nothing to learn: ask for a number, such as COUNT(*).")
+    measures = [*asked, _members(part)] if None in domains else asked
     request = Request(query.source, query.keys, domains, tuple(dict.fromkeys(measures)), limits)
     read = read_of(query, schema, *(a.of for a in aggregates))
-    return Prepared(query, shape, part, keys, request, frozenset(asked), _quantiles(aggregates, shape, part), read)
+    quantiles = _quantiles(aggregates, shape, part)
+    return Prepared(query, shape, part, keys, request, frozenset(asked), quantiles, read, groups=groups.groups)
+
+
+def _check_both(asked: Sequence[Measure], domains: Sequence[object]) -> None:
+    """Refuse what would count the units behind rows that belong to two of them, or rank such rows."""
+    if None in domains:
+        raise InputError(
+            "Tables that are joined on other columns than their units are grouped by declared keys alone: declare the "
+            "keys in the policy, or leave GROUP BY out."
+        )
+    if any(measure.what == "histogram" for measure in asked):
+        raise InputError(
+            "Quantiles need rows that belong to one unit each: join on the units, or ask for AVG in place of MEDIAN."
+        )
+
+
+def ruled(prepared: Prepared, schema: Schema) -> Prepared:
+    """The same under the strictest minimum frequency of the tables that it reads: the number of units is measured."""
+    rules = [t.frequency for t in tables_of(prepared.query.source, schema) if t.frequency is not None]
+    if not rules:
+        return prepared
+    if prepared.part.returns:
+        raise InputError(
+            "The policy asks for a number of units behind every group, which a join on other columns than the units "
+            "cannot count: join on the units."
+        )
+    measures = tuple(dict.fromkeys((*prepared.request.measures, _members(prepared.part))))
+    strict = max(rules, key=lambda rule: (rule.units, -rule.failure))
+    return replace(prepared, request=replace(prepared.request, measures=measures), frequency=strict)
 
 
 def read_of(query: Query, schema: Schema, *others: Expression | None) -> tuple[tuple[str, Kind], ...]:
@@ -82,13 +128,9 @@ def members(prepared: Prepared) -> Measure | None:
     return _members(prepared.part) if prepared.opens else None
 
 
-def _domains(keys: tuple[Kind, ...]) -> tuple[tuple[Value, ...] | None, ...]:
-    domains = tuple(kind.values() for kind in keys)
-    if None in domains:
-        return domains
-    if math.prod(len(domain) for domain in domains if domain is not None) > MOST_KEYS:
-        raise InputError(f"More than {MOST_KEYS:,} combinations of keys: group by fewer columns or by coarser bins.")
-    return domains
+def deciding(prepared: Prepared) -> Measure | None:
+    """The number of units that decides which groups of declared keys are shown; None without a minimum frequency."""
+    return None if prepared.opens or prepared.frequency is None else _members(prepared.part)
 
 
 def _quantiles(

@@ -16,12 +16,20 @@ __all__ = [
 SIGNS: Mapping[Operation, str] = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "negate": "-", "is_null": "IS NULL",
     "equal": "=", "unequal": "<>", "less": "<", "at_most": "<=", "more": ">", "at_least": ">=",
+    "modulo": "%", "concat": "||",
+}  # fmt: skip
+
+
+_WORDS: Mapping[Operation, str] = {
+    "add_months": "INTERVAL", "add_days": "INTERVAL", "add_seconds": "INTERVAL", "day_number": "DATE_DIFF",
+    "matches": "REGEXP_MATCHES", "weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "as_text": "CAST", "as_date": "CAST",
+    "as_timestamp": "CAST", "try_integer": "TRY_CAST", "try_real": "TRY_CAST", "try_date": "TRY_CAST",
 }  # fmt: skip
 
 
 def operator(call: Call) -> str:
     """How the analyst writes an operation."""
-    return SIGNS.get(call.operation, call.operation.upper())
+    return SIGNS.get(call.operation) or _WORDS.get(call.operation, call.operation.upper())
 
 
 def only_null(kind: Kind) -> bool:

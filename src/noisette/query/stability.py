@@ -7,22 +7,38 @@ retaining at most a declared number of rows and groups of each unit (`bounding`)
 A join that multiplies rows is the exception: it retains rows of each private side first (`retention`). So one unit can
 produce no more rows than the product of the limits, whatever it stores, and no more than `MOST_JOINED` after any step,
 of at most `MOST_PAIRS`: what a unit adds to the cost of a question, too, is bounded by public numbers alone.
+
+Where each row of one side meets one row of the other side at most, as along a foreign key, a join multiplies nothing:
+it retains no rows first, and the limits of that side hold for the result.
+
+Where rows of different units meet, a row of the result belongs to both of them. Such a join uses a declared number of
+rows with each value (`multiplicity`), and what one unit can change of its result is `Moved`: no row has a unit of its
+own then, and only questions in SQL about declared keys are answered.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import assert_never
+from itertools import product as combinations
+from typing import Literal as OneOf
+from typing import TypeAlias, assert_never
 
 from noisette.errors import InputError
-from noisette.query.expression import Expression, Name, columns_of
+from noisette.names import closest
+from noisette.query.expression import Call, Name
 from noisette.query.kind import Kind
+from noisette.query.multiplicity import PerValue, rows_per_value
+from noisette.query.once import once
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Join, Named, PerUnit, Relation, Scan, Select, Where
-from noisette.query.schema import Limits, Schema, Table
+from noisette.query.plan import Aggregate, Copies, Join, Named, PerUnit, Relation, Scan, Select, Where
+from noisette.query.reads import columns_read, expressions_in, kinds_read, tables_of, tables_read
+from noisette.query.schema import Limits, Link, Schema, Table
 
-__all__ = ["MOST_JOINED", "MOST_PAIRS", "ROW", "UNIT", "Retained", "Retention", "Shape", "retention", "shape_of"]
+__all__ = [
+    "MOST_JOINED", "MOST_PAIRS", "ROW", "UNIT", "Moved", "PerValue", "Retained", "Retention", "Shape", "columns_read",
+    "expressions_in", "kinds_read", "retention", "shape_of", "tables_of", "tables_read", "unit_names",
+]  # fmt: skip
 
 UNIT = "unit"
 """The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
@@ -41,11 +57,23 @@ MOST_PAIRS = 100_000
 
 @dataclass(frozen=True)
 class Retained:
-    """How many rows of one unit a join retains: of one side of it (by its private tables), or after they are joined."""
+    """How many rows of one unit a join retains: of one side of it (by its private tables), or after they are joined.
+
+    Where `by` names columns, of the rows with equal values in them, whosever they are.
+    """
 
     tables: tuple[str, ...]
     rows: int
     joined: bool = False
+    by: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a unit can change of rows that belong to several units: it takes away `rows` at most, and as many come."""
+
+    unit: str
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +82,8 @@ class Shape:
 
     `columns` by name · `unit`: None if the relation is public, ROW, or the name of the declared unit column ·
     `rows`: the most rows one unit can own, None if unlimited · `limits`: what the owner allows a question to use ·
-    `retained`: where joins within it retain rows.
+    `retained`: where joins within it retain rows · `through`: foreign keys by which rows of its tables have a unit ·
+    `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own.
     """
 
     columns: Mapping[str, Kind]
@@ -62,6 +91,13 @@ class Shape:
     rows: int | None
     limits: Limits = field(default_factory=Limits)
     retained: tuple[Retained, ...] = ()
+    through: tuple[tuple[str, tuple[Link, ...]], ...] = ()
+    moved: Moved | None = None
+
+    @property
+    def whose(self) -> str:
+        """Who is protected, in a word."""
+        return str(self.unit) if self.moved is None else self.moved.unit
 
     @property
     def public(self) -> bool:
@@ -69,6 +105,7 @@ class Shape:
         return self.unit is None
 
 
+@once
 def shape_of(relation: Relation, schema: Schema) -> Shape:
     """What is known of a relation, or a sentence on why it cannot be asked."""
     match relation:
@@ -86,20 +123,35 @@ def shape_of(relation: Relation, schema: Schema) -> Shape:
             return _join(relation, schema)
         case PerUnit():
             return _per_unit(relation, schema)
+        case Copies():
+            return _copies(relation, schema)
         case _:
             assert_never(relation)
 
 
+def _copies(relation: Copies, schema: Schema) -> Shape:
+    """As many rows of a unit for each copy; what its owner allows to use of it stays the same."""
+    shape = shape_of(relation.source, schema)
+    if shape.unit == ROW:
+        raise InputError(
+            "Each row is a unit of its own here, and UNION ALL could count it twice: join the conditions with OR."
+        )
+    number = Kind("integer", Fraction(1), Fraction(relation.times), Fraction(1), nullable=False)
+    rows = None if shape.rows is None else shape.rows * relation.times
+    return replace(shape, columns={**shape.columns, relation.number: number}, rows=rows)
+
+
 def _scan(relation: Scan, schema: Schema) -> Shape:
     if relation.table not in schema:
-        raise InputError(f"There is no table {relation.table}: there are {', '.join(sorted(schema))}.")
+        raise InputError(f"There is no table {relation.table}: {closest(relation.table, sorted(schema), 'there are')}")
     table = schema[relation.table]
     columns = {f"{relation.alias}.{column.name}": column.kind for column in table.columns}
     if table.public:
         return Shape(columns, None, None)
     if table.unit is None:
         return Shape(columns, ROW, 1, table.limits)
-    return Shape(columns, table.unit, None, table.limits)
+    through = ((table.name, table.through),) if table.through else ()
+    return Shape(columns, table.unit, None, table.limits, through=through)
 
 
 def _named(columns: tuple[Named, ...], shape: Shape) -> dict[str, Kind]:
@@ -119,21 +171,38 @@ def _join(relation: Join, schema: Schema) -> Shape:
         return Shape(columns, None, None)
     if left.public and outer:
         raise InputError("Put the private table on the left of a LEFT JOIN: rows without an owner cannot be counted.")
-    if not left.public and not right.public:
-        _same_units(relation, left, right, schema)
+    if not left.public and not right.public and not _same_units(relation, left, right, schema):
+        return _of_two_units(relation, left, right, columns, schema)
     made = retention(relation, schema)
-    own = replace(right if left.public else left, columns=columns, retained=left.retained + right.retained)
-    if not made.multiplies:
-        return own
-    if made.rows is None:  # each row is a unit of its own, and may become several
-        return replace(own, rows=None)
     sides = [(relation.left, made.left), (relation.right, made.right), (relation, made.result)]
-    retained = [
+    retained = tuple(
         Retained(_private_tables(side, schema), rows, joined=side is relation)
         for side, rows in sides
         if rows is not None
-    ]
-    return replace(own, rows=made.rows, limits=Limits(rows=made.rows), retained=own.retained + tuple(retained))
+    )
+    through = tuple(dict.fromkeys(left.through + right.through))
+    own = replace(right if left.public else left, columns=columns, through=through)
+    own = replace(own, retained=left.retained + right.retained + retained)
+    if made.child is not None:
+        return _along(own, left, right, made.child, outer=outer)
+    if not made.multiplies:
+        return own
+    if made.rows is None:  # each row is a unit of its own, and may become several
+        return replace(own, rows=None, moved=None)
+    return replace(own, rows=made.rows, limits=Limits(rows=made.rows))
+
+
+def _along(own: Shape, left: Shape, right: Shape, child: OneOf["left", "right"], *, outer: bool) -> Shape:
+    """A join in which each row of the child meets one row at most: as many rows as the child has, with its limits.
+
+    If it is a LEFT JOIN from the other side, rows without a child come on top, and the larger limits hold.
+    """
+    if child == "left" or not outer:
+        shape = left if child == "left" else right
+        return replace(own, rows=shape.rows, limits=shape.limits)
+    rows = None if left.rows is None or right.rows is None else left.rows + right.rows
+    most = [math.inf if shape.limits == Limits() else _joined_rows(shape) for shape in (left, right)]
+    return replace(own, rows=rows, limits=left.limits if most[0] > most[1] else right.limits)
 
 
 @dataclass(frozen=True)
@@ -141,7 +210,8 @@ class Retention:
     """How many rows of one unit a join retains of each side and of its result; None where nothing has to be left out.
 
     `rows` is what one unit has afterwards, at most; None where each row is a unit. `multiplies`: one row may become
-    several.
+    several. `child`: the private side whose rows each meet one row of the other private side at most. `by_value`: how
+    many rows of each side with one value meet others, where these may be of another unit.
     """
 
     multiplies: bool
@@ -149,8 +219,11 @@ class Retention:
     right: int | None = None
     result: int | None = None
     rows: int | None = None
+    child: OneOf["left", "right"] | None = None
+    by_value: tuple[PerValue, PerValue] | None = None
 
 
+@once
 def retention(relation: Join, schema: Schema) -> Retention:
     """What a join retains: of each private side as many rows of a unit as its owner allows, and `MOST_JOINED` in all.
 
@@ -158,11 +231,20 @@ def retention(relation: Join, schema: Schema) -> Retention:
     in which no value of the joined column stands in more than m rows makes m rows of one at most.
     """
     left, right = shape_of(relation.left, schema), shape_of(relation.right, schema)
+    if left.public and right.public:
+        return Retention(False)
+    if not left.public and not right.public and not _same_units(relation, left, right, schema):
+        return _by_value(relation, left, right, schema)
     counts = [_repeats(relation, relation.left, schema), _repeats(relation, relation.right, schema)]
     if (right.public and counts[1] <= 1) or (left.public and counts[0] <= 1):
         return Retention(False)
+    if (child := _child(relation, left, right, schema)) is not None:
+        return Retention(False, child=child)
     if ROW in (left.unit, right.unit):
         return Retention(True)
+    if not left.public and not right.public and (child := _other_than_single(left, right)) is not None:
+        single = [1 if shape.rows is None and _allowed_rows(shape) == 1 else None for shape in (left, right)]
+        return Retention(False, left=single[0], right=single[1], child=child)
     cut = [None if shape.public or shape.rows is not None else _joined_rows(shape) for shape in (left, right)]
     most = [shape.rows or rows or count for shape, rows, count in zip((left, right), cut, counts, strict=True)]
     product = most[0] * most[1]
@@ -175,17 +257,77 @@ def retention(relation: Join, schema: Schema) -> Retention:
     return Retention(True, left=cut[0], right=cut[1], result=result, rows=int(min(product, MOST_JOINED)))
 
 
+def _other_than_single(left: Shape, right: Shape) -> OneOf["left", "right"] | None:
+    """The side whose rows meet one row at most, since a unit has one row on the other side alone."""
+    single = [(shape.rows or _allowed_rows(shape)) == 1 for shape in (left, right)]
+    return None if single[0] == single[1] else "left" if single[1] else "right"
+
+
+def _child(join: Join, left: Shape, right: Shape, schema: Schema) -> OneOf["left", "right"] | None:
+    """The side of a join of private relations whose rows meet one row at most; of both, the left one."""
+    if left.public or right.public:
+        return None
+    if _unique([b for _, b in join.on], join.right, schema):
+        return "left"
+    return "right" if _unique([a for a, _ in join.on], join.left, schema) else None
+
+
+def _unique(names: Collection[str], relation: Relation, schema: Schema) -> bool:
+    """Whether no two rows of one unit can have equal values, none of them NULL, in these columns."""
+    match relation:
+        case Scan(table, alias):
+            own = {name.removeprefix(f"{alias}.") for name in names if name.startswith(f"{alias}.")}
+            return any(key <= own for key in _keys(schema[table], schema))
+        case Where(source):
+            return _unique(names, source, schema)
+        case Copies(source, _, number):
+            return number in names and _unique(names, source, schema)
+        case Select(source, columns):
+            inner = [dict(columns).get(name) for name in names]
+            return _unique([e.name for e in inner if isinstance(e, Name)], source, schema)
+        case PerUnit(source, keys, _):
+            units = unit_names(source, schema)
+            return {name for name, e in keys if not (isinstance(e, Name) and e.name in units)} <= set(names)
+        case Join(left, right):
+            sides = ((side, set(names) & set(shape_of(side, schema).columns)) for side in (left, right))
+            return any(_unique(own, side, schema) and _meets_one(relation, side, schema) for side, own in sides)
+        case _:
+            assert_never(relation)
+
+
+def _meets_one(join: Join, side: Relation, schema: Schema) -> bool:
+    """Whether each row of one side of a join meets one row of the other side at most."""
+    other, cut = (join.right, "right") if side is join.left else (join.left, "left")
+    shape = shape_of(other, schema)
+    if shape.public:
+        return _repeats(join, other, schema) <= 1
+    names = [b if cut == "right" else a for a, b in join.on]
+    return _unique(names, other, schema) or 1 in (shape.rows, getattr(retention(join, schema), cut))
+
+
+def _keys(table: Table, schema: Schema) -> set[frozenset[str]]:
+    """The keys of a table: columns that foreign keys refer to; no two rows have equal values there."""
+    links = (link for other in schema.values() for link in other.through)
+    return {frozenset(link.there) for link in links if link.table == table.name}
+
+
 def _joined_rows(shape: Shape) -> int:
     """How many rows of one unit go into a join, by what its owner allows."""
-    limits = shape.limits
-    in_groups = None if limits.rows_per_group is None else limits.rows_per_group * (limits.groups or 1)
-    rows = min((most for most in (limits.rows, in_groups) if most is not None), default=None)
+    rows = _allowed_rows(shape)
     if rows is None:
         raise InputError(
-            f"Say in the policy how many rows of one {shape.unit} may be joined with others: rows = 10. Where it says "
-            'rows = "private", buy the limit once, with rows(table, spend=...) or `noisette buy rows`.'
+            f"Say in the policy how many rows of one {shape.unit} may be joined with others: rows = 10, or "
+            'rows = "each question" for a limit that each query in SQL chooses. Where it says rows = "private", buy '
+            "the limit once, with rows(table, spend=...) or `noisette buy rows`."
         )
     return rows
+
+
+def _allowed_rows(shape: Shape) -> int | None:
+    """How many rows of one unit its owner allows, in all; None where nothing is declared."""
+    limits = shape.limits
+    in_groups = None if limits.rows_per_group is None else limits.rows_per_group * (limits.groups or 1)
+    return min((most for most in (limits.rows, in_groups) if most is not None), default=None)
 
 
 def _repeats(join: Join, side: Relation, schema: Schema) -> float:
@@ -224,39 +366,114 @@ def _comparable(relation: Join, left: Shape, right: Shape) -> None:
             raise InputError(f"{a} and {b} cannot be equal: one is {one.type}, the other {other.type}.")
 
 
-def _same_units(relation: Join, left: Shape, right: Shape, schema: Schema) -> None:
-    """Two private relations may meet only where both rows belong to the same unit."""
+def _same_units(relation: Join, left: Shape, right: Shape, schema: Schema) -> bool:
+    """Whether rows of two private relations meet only where both belong to the same unit."""
+    if left.moved or right.moved:
+        raise InputError("Join private tables on other columns than their units last, and only two of them so.")
     if ROW in (left.unit, right.unit):
         raise InputError("Two private tables can be joined only if both declare the same unit column in the policy.")
-    units = set(unit_names(relation.left, schema)), set(unit_names(relation.right, schema))
-    if not any(a in units[0] and b in units[1] for a, b in relation.on):
-        raise InputError(
-            f"Join private tables on their units, ON a.{left.unit} = b.{right.unit}, "
-            "so that each row still belongs to one of them."
-        )
+    before, after = (_leading(side, schema) for side in (relation.left, relation.right))
+    if not any(a == b and set(zip(x, y, strict=True)) <= set(relation.on) for a, x in before for b, y in after):
+        return False
     types = {table.unit_type for table in tables_of(relation, schema) if not table.public and table.unit_type}
     if len(types) > 1:  # equal only after a cast, and a cast can make two units one
         raise InputError("Store the units of both tables as the same type: joined units must be equal as they are.")
+    return True
+
+
+# Joins of rows of different units
+
+
+def _of_two_units(relation: Join, left: Shape, right: Shape, columns: dict[str, Kind], schema: Schema) -> Shape:
+    """Rows that belong to units of both sides.
+
+    With at most a and b rows of a unit on the sides, and m and n rows with each value, whoever leaves takes at most
+    a n + b m rows along. Rows that were left out take the place of theirs, so that at most as many come.
+    """
+    made = retention(relation, schema)
+    assert made.by_value is not None
+    most = [shape.rows or cut or 1 for shape, cut in ((left, made.left), (right, made.right))]
+    rows = most[0] * made.by_value[1].rows + most[1] * made.by_value[0].rows
+    retained = left.retained + right.retained
+    for side, cut, by in zip((relation.left, relation.right), (made.left, made.right), made.by_value, strict=True):
+        tables = _private_tables(side, schema)
+        retained += (Retained(tables, cut),) if cut is not None else ()
+        retained += (Retained(tables, by.rows, by=tuple(name.partition(".")[2] for name in by.columns)),)
+    through = tuple(dict.fromkeys(left.through + right.through))
+    whose = left.whose if left.unit == right.unit else f"{left.whose} or {right.whose}"
+    return Shape(columns, ROW, None, retained=retained, through=through, moved=Moved(whose, rows))
+
+
+def _by_value(relation: Join, left: Shape, right: Shape, schema: Schema) -> Retention:
+    """What such a join retains: of each side the declared rows of a unit, then those with each value."""
+    sides = zip((relation.left, relation.right), zip(*relation.on, strict=True), strict=True)
+    found = [rows_per_value(names, side, schema) for side, names in sides]
+    if relation.how == "left" or found[0] is None or found[1] is None:
+        raise _refused(relation, left, right, schema)
+    if found[0].rows * found[1].rows > MOST_PAIRS:
+        raise InputError(f"One value could make more than {MOST_PAIRS:,} rows by this join: lower rows_per_value.")
+    cut = [_joined_rows(shape) if shape.rows is None else None for shape in (left, right)]
+    return Retention(True, cut[0], cut[1], by_value=(found[0], found[1]))
+
+
+def _refused(relation: Join, left: Shape, right: Shape, schema: Schema) -> InputError:
+    start = (
+        f"Join private tables on their units, ON a.{left.unit} = b.{right.unit}, or along the foreign keys that "
+        "the policy declares"
+    )
+    if relation.how == "left":
+        return InputError(f"{start}: on other columns write JOIN in place of LEFT JOIN.")
+    names = [_private_tables(side, schema) for side in (relation.left, relation.right)]
+    also = ", or count the pairs with the question SelfJoin(column)" if names[0] == names[1] else ""
+    return InputError(
+        f"{start}, so that each row still belongs to one of them; or let the owner declare rows_per_value = 3 for "
+        f"the joined columns of both{also}."
+    )
 
 
 # Units
 
 
+_Leading: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""A key that tells whose a row is, the unit or the columns of a table, and the columns of a relation that hold it."""
+
+
 def unit_names(relation: Relation, schema: Schema) -> tuple[str, ...]:
     """The columns of a relation that hold the unit itself."""
+    return tuple(names[0] for key, names in _leading(relation, schema) if key == (UNIT,))
+
+
+@once
+def _leading(relation: Relation, schema: Schema) -> tuple[_Leading, ...]:
+    """All columns of a relation that lead to its units: rows that are equal in one and the same key have one unit."""
     match relation:
         case Scan(table, alias):
-            unit = schema[table].unit
-            return () if unit is None or schema[table].public else (f"{alias}.{unit}",)
-        case Where(source, _):
-            return unit_names(source, schema)
+            return tuple((key, tuple(f"{alias}.{c}" for c in columns)) for key, columns in _led(schema[table], schema))
+        case Where(source, _) | Copies(source, _, _):
+            return _leading(source, schema)
         case Select(source, columns) | PerUnit(source, columns, _):
-            inner = unit_names(source, schema)
-            return tuple(name for name, e in columns if isinstance(e, Name) and e.name in inner)
+            found = _leading(source, schema)
+            names = {name: [n for n, e in columns if e == Name(name)] for _, inner in found for name in inner}
+            return tuple((key, new) for key, inner in found for new in combinations(*(names[name] for name in inner)))
         case Join(left, right, _, how):
-            return unit_names(left, schema) + (unit_names(right, schema) if how == "inner" else ())
+            if shape_of(relation, schema).moved is not None:
+                return ()
+            return _leading(left, schema) + (_leading(right, schema) if how == "inner" else ())
         case _:
             assert_never(relation)
+
+
+def _led(table: Table, schema: Schema) -> Iterator[_Leading]:
+    """The same of the columns of a table: its unit, the first foreign key to it, and those that other tables have."""
+    if table.public or table.unit is None:
+        return
+    if table.unit_column is not None:
+        yield (UNIT,), (table.unit_column,)
+    if table.through:
+        pairs = sorted(table.through[0].on, key=lambda pair: pair[1])
+        yield (table.through[0].table, *(there for _, there in pairs)), tuple(here for here, _ in pairs)
+    for key in sorted(map(sorted, _keys(table, schema))):
+        yield (table.name, *key), tuple(key)
 
 
 def _per_unit(relation: PerUnit, schema: Schema) -> Shape:
@@ -265,6 +482,8 @@ def _per_unit(relation: PerUnit, schema: Schema) -> Shape:
         raise InputError(
             "A sub-query with GROUP BY needs a private table: a public one can be grouped before it is opened."
         )
+    if shape.moved is not None:
+        raise InputError("Rows of this join belong to two units, so a sub-query cannot group by unit: group first.")
     if shape.unit == ROW:
         raise InputError(
             "Each row is a unit of its own here, so a sub-query cannot group by unit: leave the GROUP BY out."
@@ -284,6 +503,8 @@ def _of_one_unit(aggregate: Aggregate, shape: Shape) -> Kind:
         return counted
     if aggregate.of is None:
         raise InputError("A sub-query per unit can count rows, or take COUNT, SUM, AVG, MIN or MAX of a column.")
+    if isinstance(aggregate.of, Call) and aggregate.of.operation == "pair":
+        raise InputError("Within a sub-query per unit use COUNT, SUM, AVG, MIN or MAX.")
     kind = kind_of(aggregate.of, shape.columns)
     match aggregate.function, aggregate.at:
         case "count", _:
@@ -311,54 +532,3 @@ def _summed(kind: Kind) -> Kind:
     least, most = kind.ends
     low, high = Fraction(0) if least >= 0 else None, Fraction(0) if most <= 0 else None
     return Kind(kind.type, low, high, kind.grid, nullable=True)
-
-
-def expressions_in(relation: Relation) -> tuple[Expression, ...]:
-    """The expressions a relation's own node evaluates on its source."""
-    match relation:
-        case Where(_, condition):
-            return (condition,)
-        case Select(_, columns):
-            return tuple(e for _, e in columns)
-        case PerUnit(_, keys, aggregates):
-            return (*(e for _, e in keys), *(a.of for _, a in aggregates if a.of is not None))
-        case _:
-            return ()
-
-
-def tables_of(relation: Relation, schema: Schema) -> tuple[Table, ...]:
-    """The tables a relation reads."""
-    return tuple(schema[node.table] for node in _nodes(relation) if isinstance(node, Scan))
-
-
-def kinds_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Kind], ...]:
-    """The declared kinds of the stored columns that a relation reads, or that are used of it.
-
-    Where they change, so may the answer.
-    """
-    read = columns_read(relation, schema, used)
-    return tuple((f"{table}.{name}", schema[table].column(name).kind) for table, name in read)
-
-
-def columns_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """The stored columns that a relation reads, or that are used of it, each with its table."""
-    nodes = tuple(_nodes(relation))
-    names = {*used, *(name for node in nodes for e in expressions_in(node) for name in columns_of(e))}
-    names |= {name for node in nodes if isinstance(node, Join) for pair in node.on for name in pair}
-    stored = {
-        (table, c.name)
-        for table, alias in {(node.table, node.alias) for node in nodes if isinstance(node, Scan)}
-        for c in schema[table].columns
-        if f"{alias}.{c.name}" in names
-    }
-    return tuple(sorted(stored, key=".".join))
-
-
-def _nodes(relation: Relation) -> Iterator[Relation]:
-    yield relation
-    match relation:
-        case Join(left, right):
-            yield from _nodes(left)
-            yield from _nodes(right)
-        case Where(source) | Select(source) | PerUnit(source):
-            yield from _nodes(source)

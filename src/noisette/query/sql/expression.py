@@ -12,15 +12,15 @@ from typing import Any
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.query import pattern
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.operations import kind_of
-from noisette.query.sql.names import Scope, alike, date, find, number, timestamp
+from noisette.query.sql.casts import cast, constant_cast
+from noisette.query.sql.functions import FUNCTIONS, calculated, date_part, interval, repeated
+from noisette.query.sql.names import Scope, alike, find, number
 from noisette.query.sql.refusals import refusal
 
 __all__ = ["OPERATIONS", "expression"]
-
-LARGEST_SIZE = 2_000
-"""The most nodes of an expression that SQL repeats on its way into the plan."""
 
 
 def expression(node: exp.Expr, scope: Scope) -> Expression:
@@ -37,8 +37,8 @@ def _misplaced(node: exp.Expr) -> InputError:
         return InputError("An aggregate cannot stand here: use HAVING, or compute it in a sub-query per unit.")
     if isinstance(node, exp.Star):
         return InputError("* stands for no value: name a column, or write COUNT(*).")
-    if isinstance(node, exp.Round):
-        return InputError("ROUND is for results: write FLOOR(x / 10) * 10 for the values of a row.")
+    if isinstance(node, exp.Interval):
+        return InputError("An interval is added to a date or taken from it: write d + INTERVAL 3 MONTH.")
     return refusal(node)
 
 
@@ -46,21 +46,21 @@ def _misplaced(node: exp.Expr) -> InputError:
 
 
 def _cast(node: exp.Cast, scope: Scope) -> Expression:
-    wanted = node.to.this
     if isinstance(node.this, exp.Literal) and node.this.is_string:
-        if wanted == exp.DType.DATE:
-            return Literal(date(node.this.this))
-        if wanted in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
-            return Literal(timestamp(node.this.this))
-        raise InputError("Write a constant of the right type in place of a cast: 3, 0.5, 'text' or DATE '2020-01-31'.")
-    inner = expression(node.this, scope)
-    kind = kind_of(inner, scope.columns)
-    if not ((kind.number and wanted == exp.DType.DOUBLE) or (kind.type == "integer" and wanted in _INTEGERS)):
-        raise InputError("Casts that can fail are refused: leave the cast out, declared columns have a type.")
-    return inner
+        return constant_cast(node.this.this, node.to.this)
+    return cast(expression(node.this, scope), node.to.this, scope, can_fail=isinstance(node, exp.TryCast))
 
 
-_INTEGERS = (exp.DType.BIGINT,)
+def _date(node: exp.Date, scope: Scope) -> Expression:
+    return _cast(exp.Cast(this=node.this, to=exp.DataType(this=exp.DType.DATE)), scope)
+
+
+def _today(node: exp.CurrentDate, scope: Scope) -> Expression:
+    if scope.today is None:
+        raise InputError(
+            "The clock is no part of a question: write DATE '2020-01-31', or ask the owner to declare today."
+        )
+    return Literal(scope.today)
 
 
 # Comparisons
@@ -78,12 +78,14 @@ def _comparison(operation: Operation) -> Callable[[Any, Scope], Expression]:
 
 
 def _between(node: exp.Between, scope: Scope) -> Expression:
-    value = _repeated(expression(node.this, scope), 2)
+    value = repeated(expression(node.this, scope), 2)
     low = _compare("at_least", value, expression(node.args["low"], scope), scope)
     return Call("and", (low, _compare("at_most", value, expression(node.args["high"], scope), scope)))
 
 
 def _in(node: exp.In, scope: Scope) -> Expression:
+    if node.args.get("query"):
+        raise refusal(node, "query")
     values = tuple(expression(each, scope) for each in node.expressions)
     if not values or not all(isinstance(each, Literal) and each.value is not None for each in values):
         raise InputError("IN takes a list of constants: write x IN (1, 2) and x IS NULL by itself.")
@@ -157,7 +159,7 @@ def _case(node: exp.Case, scope: Scope) -> Expression:
     asked = expression(node.this, scope) if node.this else None
     branches = node.args.get("ifs") or []
     if asked is not None:
-        _repeated(asked, len(branches))
+        repeated(asked, len(branches))
     parts: list[Expression] = []
     for branch in branches:
         condition = expression(branch.this, scope)
@@ -179,38 +181,53 @@ def _choice(parts: list[Expression], default: Expression, scope: Scope) -> Expre
 
 
 def _nullif(node: exp.Nullif, scope: Scope) -> Expression:
-    value = _repeated(expression(node.this, scope), 2)
+    value = repeated(expression(node.this, scope), 2)
     same = _compare("equal", value, expression(node.expression, scope), scope)
     return Call("case", (same, Literal(None), value))
 
 
-def _repeated(value: Expression, times: int) -> Expression:
-    if size(value) * times > LARGEST_SIZE:
-        raise InputError("An expression is too large to be repeated: compute it in a sub-query and use its name.")
-    return value
-
-
-def size(value: Expression) -> int:
-    """How many nodes an expression has."""
-    return 1 + sum(map(size, value.arguments)) if isinstance(value, Call) else 1
-
-
 # Dates and functions without a class of their own
 
-_DATE_PARTS: dict[str, Operation] = {
-    "year": "year",
-    "quarter": "quarter",
-    "month": "month",
-    "day": "day",
-    "hour": "hour",
-    "isodow": "weekday",
-}
+
+def _function(node: exp.Expr, scope: Scope) -> Expression:
+    names, build = FUNCTIONS[type(node)]
+    parts = [part for name in names for part in _parts(node.args.get(name))]
+    found = build([_argument(part, scope) for part in parts], scope)
+    return Call("not", (found,)) if node.args.get("negate") else found
 
 
-def _part(name: str, of: exp.Expr, scope: Scope) -> Expression:
-    if name.lower() not in _DATE_PARTS:
-        raise InputError("This part of a date is not answered: use year, quarter, month, day, isodow or hour.")
-    return Call(_DATE_PARTS[name.lower()], (expression(of, scope),))
+def _parts(part: Any) -> list[exp.Expr]:
+    return part if isinstance(part, list) else [] if part is None else [part]
+
+
+def _argument(node: exp.Expr, scope: Scope) -> Expression:
+    """A value, or the name of a unit of time."""
+    return Literal(node.name.lower()) if isinstance(node, exp.Var) else expression(node, scope)
+
+
+def _calculated(operation: Operation) -> Callable[[Any, Scope], Expression]:
+    """A sum or a difference, of numbers or of dates."""
+
+    def read(node: exp.Binary, scope: Scope) -> Expression:
+        left, right = node.left, node.right
+        if operation == "add" and isinstance(left, exp.Interval):
+            left, right = right, left
+        if isinstance(right, exp.Interval):
+            return interval(right, 1 if operation == "add" else -1, expression(left, scope), scope)
+        return calculated(operation, expression(left, scope), expression(right, scope), scope)
+
+    return read
+
+
+def _escaped(node: exp.Escape, scope: Scope) -> Expression:
+    """LIKE with a character that takes the meaning of % and _ away."""
+    form, mark = node.this.expression, node.expression
+    if not isinstance(node.this, exp.Like) or not all(isinstance(x, exp.Literal) for x in (form, mark)):
+        raise InputError("ESCAPE follows LIKE and a constant: write x LIKE '50!%' ESCAPE '!'.")
+    if len(mark.name) != 1:
+        raise InputError("ESCAPE takes one character: write x LIKE '50!%' ESCAPE '!'.")
+    found = Call("matches", (expression(node.this.this, scope), Literal(pattern.like(form.name, mark.name))))
+    return Call("not", (found,)) if node.this.args.get("negate") else found
 
 
 def _called(node: exp.Expr) -> str:
@@ -220,10 +237,15 @@ def _called(node: exp.Expr) -> str:
 def _anonymous(node: exp.Anonymous, scope: Scope) -> Expression:
     match _called(node), node.expressions:
         case "date_part" | "datepart", [exp.Literal() as part, of]:
-            return _part(part.name, of, scope)
+            return date_part(part.name, expression(of, scope), scope)
         case "bin", [of, width]:
             step = expression(width, scope)
             return Call("multiply", (Call("floor", (Call("divide", (expression(of, scope), step)),)), step))
+        case "dow" | "doy" as name, [of]:
+            return date_part(name, expression(of, scope), scope)
+        case "prefix" | "suffix" as name, [of, text]:
+            like = exp.StartsWith if name == "prefix" else exp.EndsWith
+            return _function(like(this=of, expression=text), scope)
         case "bin", _:
             raise InputError("BIN takes a number and a width: write BIN(age, 10).")
         case "date_part" | "datepart", _:
@@ -264,6 +286,9 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
     exp.Null: lambda node, scope: Literal(None),
     exp.Paren: lambda node, scope: expression(node.this, scope),
     exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Date: _date,
+    exp.CurrentDate: _today,
     exp.IntDiv: _whole_quotient,
     exp.Least: _several("least"),
     exp.Greatest: _several("greatest"),
@@ -275,16 +300,10 @@ _READERS: dict[type[exp.Expr], Callable[[Any, Scope], Expression]] = {
     exp.Case: _case,
     exp.If: _if,
     exp.Nullif: _nullif,
-    exp.Lower: _plain("lower"),
-    exp.Upper: _plain("upper"),
-    exp.Trim: _plain("trim"),
-    exp.Year: _plain("year"),
-    exp.Quarter: _plain("quarter"),
-    exp.Month: _plain("month"),
-    exp.Day: _plain("day"),
-    exp.DayOfMonth: _plain("day"),
-    exp.DayOfWeekIso: _plain("weekday"),
-    exp.Hour: _plain("hour"),
-    exp.Extract: lambda node, scope: _part(node.this.name, node.expression, scope),
+    **dict.fromkeys(FUNCTIONS, _function),
+    exp.Add: _calculated("add"),
+    exp.Sub: _calculated("subtract"),
+    exp.Escape: _escaped,
+    exp.Extract: lambda node, scope: date_part(node.this.name, expression(node.expression, scope), scope),
     exp.Anonymous: _anonymous,
 }

@@ -10,10 +10,10 @@ from noisette.query.canonical import normal
 from noisette.query.expression import Expression
 from noisette.query.plan import expression_text
 from noisette.query.sql.expression import expression
-from noisette.query.sql.names import Scope, find, matches, number
-from noisette.query.sql.result import has_aggregate, is_aggregate
+from noisette.query.sql.names import Scope, find, matches, number, written
+from noisette.query.sql.result import Groups, has_aggregate, is_aggregate
 
-__all__ = ["Item", "distinct", "free", "items_of", "keys_of", "names_of"]
+__all__ = ["Item", "distinct", "free", "items_of", "keys_of", "name_of", "names_of", "positions_of", "without_stars"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,16 @@ def keys_of(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Expres
     return distinct([expression(node, scope) for node in nodes])
 
 
+def positions_of(sets: list[list[exp.Expr]], items: list[Item], groups: Groups) -> tuple[tuple[int, ...], ...]:
+    """For each set of keys, which of the query's keys are in it."""
+    texts = [expression_text(normal(key)) for key in groups.keys]
+
+    def place(node: exp.Expr) -> int:
+        return texts.index(expression_text(normal(expression(_meant(node, items, groups.scope), groups.scope))))
+
+    return tuple(tuple(sorted({place(node) for node in one})) for one in sets)
+
+
 def _meant(node: exp.Expr, items: list[Item], scope: Scope) -> exp.Expr:
     """What a key of GROUP BY means: a position and an alias stand for what is selected there."""
     if isinstance(node, exp.Literal) and not node.is_string:
@@ -61,6 +71,23 @@ def _meant(node: exp.Expr, items: list[Item], scope: Scope) -> exp.Expr:
         named = [item.node for item in items if item.alias and item.alias.casefold() == node.name.casefold()]
         return named[0] if len(named) == 1 else node
     return node
+
+
+def without_stars(items: list[Item], scope: Scope) -> list[Item]:
+    """The same with the columns that each * stands for."""
+    found = []
+    for item in items:
+        star = isinstance(item.node, exp.Star) or (isinstance(item.node, exp.Column) and item.node.is_star)
+        table = item.node.args.get("table") if star else None
+        found += [*_all(scope, table)] if star else [item]
+    return found
+
+
+def _all(scope: Scope, table: exp.Identifier | None) -> list[Item]:
+    """The columns that * stands for."""
+    seen = (full for full in scope.columns if full not in scope.hidden)
+    wanted = None if table is None else table.name.casefold()
+    return [Item(written(full)) for full in seen if wanted in (None, full.partition(".")[0].casefold())]
 
 
 def distinct(keys: list[Expression]) -> tuple[Expression, ...]:
@@ -76,7 +103,7 @@ def names_of(items: list[Item], scope: Scope) -> list[str]:
     taken: set[str] = set()
     names = []
     for place, item in enumerate(items, 1):
-        names.append(free(item.alias or _name(item.node, scope) or f"column_{place}", taken))
+        names.append(free(item.alias or name_of(item.node, scope) or f"column_{place}", taken))
         taken.add(names[-1].casefold())
     return names
 
@@ -89,13 +116,14 @@ def free(name: str, taken: Collection[str]) -> str:
     return new
 
 
-def _name(node: exp.Expr, scope: Scope) -> str | None:
+def name_of(node: exp.Expr, scope: Scope) -> str | None:
+    """What an output is called that has no alias: its column, or the function and its column."""
     if isinstance(node, exp.Column):
         return find(node, scope).partition(".")[2]
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
         return "count"
     if isinstance(node, exp.Filter | exp.Round):
-        return _name(node.this, scope)
+        return name_of(node.this, scope)
     if not is_aggregate(node) and not isinstance(node, exp.Func):
         return None
     columns = {each.name for each in node.find_all(exp.Column)}
@@ -116,6 +144,19 @@ _FUNCTIONS = {
     "countif": "count_if",
     "dayofweekiso": "isodow",
     "dayofmonth": "day",
+    "dayofweek": "dow",
+    "weekofyear": "week",
+    "timestamptrunc": "date_trunc",
+    "datediff": "date_diff",
+    "timetostr": "strftime",
+    "approxquantile": "quantile",
+    "splitpart": "split_part",
+    "covarpop": "covar_pop",
+    "covarsamp": "covar_samp",
+    "regrslope": "regr_slope",
+    "regrintercept": "regr_intercept",
+    "regrr2": "regr_r2",
+    "regrcount": "regr_count",
 }
 
 

@@ -2,14 +2,15 @@
 
 import datetime
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.names import closest
 from noisette.query.expression import Expression, Literal
 from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
@@ -25,13 +26,16 @@ class Scope:
     """What the names in an expression mean.
 
     `columns` by their full names, `table.column` · `hidden` ones need the table before them (the second key of USING) ·
-    `units` hold the unit · `special` reads some nodes in another way, where they stand for a column already computed.
+    `units` hold the unit · `special` reads some nodes in another way, where they stand for a column already computed ·
+    `today` is what CURRENT_DATE means, if the owner of the tables says so · `unusable` columns cannot be asked for.
     """
 
     columns: Mapping[str, Kind]
     hidden: frozenset[str] = frozenset()
     units: tuple[str, ...] = ()
     special: Reader | None = None
+    today: datetime.date | None = None
+    unusable: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def written(full: str) -> exp.Column:
@@ -49,7 +53,11 @@ def find(column: exp.Column, scope: Scope) -> str:
     if found:
         tables = " or ".join(f"{shown(full.partition('.')[0])}.{name}" for full in found[:3])
         raise InputError(f"{name} is in more than one table: write {tables}.")
-    raise InputError(f"There is no column {name} here: use one of {', '.join(_visible(scope))}.")
+    if column.name in scope.unusable:
+        raise InputError(f"Column {name} cannot be asked for: {scope.unusable[column.name]}.")
+    if column.table and any(full.partition(".")[2] == column.name for full in scope.columns):
+        raise InputError(f"There is no column {shown(column.table)}.{name} here: write {name} alone.")
+    raise InputError(f"There is no column {name} here: {closest(name, _visible(scope), 'use one of')}")
 
 
 def matches(column: exp.Column, scope: Scope) -> list[str]:
@@ -70,11 +78,8 @@ def _named(identifier: exp.Identifier, candidates: list[str], part: int) -> list
     return [full for full in candidates if full.partition(".")[part].casefold() == identifier.name.casefold()]
 
 
-def _visible(scope: Scope) -> Iterator[str]:
-    names = [shown(full.partition(".")[2]) for full in scope.columns if full not in scope.hidden]
-    yield from names[:20]
-    if len(names) > 20:
-        yield f"{len(names) - 20} more"
+def _visible(scope: Scope) -> list[str]:
+    return [shown(full.partition(".")[2]) for full in scope.columns if full not in scope.hidden]
 
 
 # Constants as they are written: exact numbers, dates and timestamps, read here so that no cast reaches the data

@@ -6,20 +6,25 @@ A sub-query selects columns of single rows, or groups by the unit. Tables and su
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Literal as OneOf
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from noisette.errors import InputError
-from noisette.query.expression import Expression, Name
+from noisette.names import closest
+from noisette.query.expression import Call, Expression, Name
 from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where, aggregate_text
+from noisette.query.public_parts import Part
 from noisette.query.schema import Schema
 from noisette.query.sql.expression import expression
-from noisette.query.sql.groups import Item, items_of, keys_of, names_of
-from noisette.query.sql.names import Reader, Scope, find, written
+from noisette.query.sql.groups import items_of, keys_of, names_of, without_stars
+from noisette.query.sql.names import Reader, Scope, find, matches
 from noisette.query.sql.refusals import refusal, shown
 from noisette.query.sql.result import Groups, aggregate, has_aggregate, is_aggregate, position
+from noisette.query.sql.semijoin import SemiJoin, semi_joins
+from noisette.query.sql.slices import slices
 from noisette.query.sql.text import read
 from noisette.query.stability import shape_of, tables_of, unit_names
 
@@ -40,7 +45,7 @@ class Context:
     """What names of tables mean, and how deep within sub-queries they stand."""
 
     schema: Schema
-    named: Mapping[str, tuple[exp.Select, "Context"]] = field(default_factory=dict)
+    named: Mapping[str, tuple[exp.Select | exp.Union, "Context"]] = field(default_factory=dict)
     level: int = 0
 
     def deeper(self) -> "Context":
@@ -54,7 +59,7 @@ def with_names(select: exp.Select, context: Context) -> Context:
     """The context within a statement, with the names that its WITH gives."""
     clause = select.args.get("with_")
     for cte in clause.expressions if clause else ():
-        if not isinstance(cte.this, exp.Select):
+        if not isinstance(cte.this, exp.Select | exp.Union):
             raise refusal(cte.this)
         name = _alias(cte, "").casefold()
         if name in context.named and context.named[name][1].level == context.level:
@@ -65,7 +70,12 @@ def with_names(select: exp.Select, context: Context) -> Context:
 
 def scope_of(relation: Relation, schema: Schema, hidden: frozenset[str] = frozenset()) -> Scope:
     """The columns of a relation that an expression can use."""
-    return Scope(shape_of(relation, schema).columns, hidden, unit_names(relation, schema))
+    columns = shape_of(relation, schema).columns
+    tables = tables_of(relation, schema)
+    days = {table.today for table in tables} - {None}
+    today = days.pop() if len(days) == 1 else None
+    unusable = {name: cure for table in tables for name, cure in table.unusable.items()}
+    return Scope(columns, hidden, unit_names(relation, schema), today=today, unusable=unusable)
 
 
 # Tables and joins
@@ -82,9 +92,71 @@ def rows_of(select: exp.Select, context: Context) -> tuple[Relation, Scope]:
         relation, hidden = _join(join, relation, right, hidden, context.schema)
     scope = scope_of(relation, context.schema, hidden)
     if where := select.args.get("where"):
-        relation = Where(relation, expression(where.this, scope))
+        found, others = semi_joins(where.this)
+        for each in found:
+            relation, hidden = _semi_join(each, relation, hidden, context)
+        scope = scope_of(relation, context.schema, hidden) if found else scope
+        if others:
+            relation = Where(relation, expression(where.this if not found else exp.and_(*others), scope))
         shape_of(relation, context.schema)
     return relation, scope
+
+
+def _semi_join(
+    of: SemiJoin, left: Relation, hidden: frozenset[str], context: Context
+) -> tuple[Relation, frozenset[str]]:
+    """The rows that meet a row of a public table in which each key stands once, or none; its columns stay hidden."""
+    schema, named = context.schema, of.table.name.casefold() in context.named
+    table = schema[_declared(of.table.this, schema)]
+    right: Relation = Scan(table.name, _alias(of.table, of.table.name))
+    before, after = scope_of(left, schema, hidden), scope_of(right, schema)
+    on = [_sides(a, b, of.sure, before, after) for a, b in of.pairs]
+    if named or not table.public or len(on) != 1 or table.repeats.get(on[0][1].partition(".")[2], 2) > 1:
+        raise InputError(
+            "IN (SELECT ...) and EXISTS take one column of a public table, in which no value repeats: "
+            "write x IN (SELECT key FROM p), or JOIN p."
+        )
+    for part in of.conditions:
+        right = Where(right, expression(part, after))
+    taken = {full.partition(".")[0] for full in before.columns}
+    name = next(f"among{n}" for n in count(1) if f"among{n}" not in taken)
+    renamed = Select(right, tuple((f"{name}.{full.partition('.')[2]}", Name(full)) for full in after.columns))
+    key = f"{name}.{on[0][1].partition('.')[2]}"
+    hidden |= set(scope_of(renamed, schema).columns)
+    if not of.negated:
+        return joined(left, renamed, ((on[0][0], key),), "inner", schema), hidden
+    listed = _listed(Name(on[0][1]), right, schema) if of.sure else True
+    if not listed:
+        return left, hidden
+    met = joined(left, renamed, ((on[0][0], key),), "left", schema)
+    none: Expression = Call("is_null", (Name(key),))
+    there = Call("not", (Call("is_null", (Name(on[0][0]),)),))
+    return Where(met, Call("and", (none, there)) if of.sure else none), hidden
+
+
+def _listed(key: Name, public: Relation, schema: Schema) -> bool:
+    """Whether a list of public keys holds any; refused if one of them is NULL, since NOT IN is never true then."""
+    [table] = tables_of(public, schema)
+    found = None if table.listing is None else table.listing(Part(public, ((key.name, key),)), (key,), schema)
+    if found is None:
+        raise InputError(
+            f"Whether NOT IN can be true depends on NULLs among many rows of {shown(table.name)}: "
+            "write NOT EXISTS (SELECT * FROM p WHERE p.key = x)."
+        )
+    if (None,) in found:
+        raise InputError("NOT IN is never true where the list holds NULL: add WHERE key IS NOT NULL to the sub-query.")
+    return bool(found)
+
+
+def _sides(a: exp.Column, b: exp.Column, sure: bool, before: Scope, after: Scope) -> tuple[str, str]:
+    """The column of the rows, and the one of the public table, to which a name within brackets belongs first."""
+    if sure or (matches(b, after) and not matches(a, after)):
+        return find(a, before), find(b, after)
+    if matches(a, after) and not matches(b, after):
+        return find(b, before), find(a, after)
+    raise InputError(
+        "EXISTS needs an equality with a column of its public table: write p.key = v.key, with both names."
+    )
 
 
 def rows_read(text: str, schema: Schema) -> tuple[Relation, frozenset[str]]:
@@ -107,7 +179,7 @@ def _table(node: exp.Expr, context: Context) -> Relation:
         inner = node
         while isinstance(inner.this, exp.Subquery) and not inner.this.args.get("alias"):
             inner = inner.this
-        if not isinstance(inner.this, exp.Select):
+        if not isinstance(inner.this, exp.Select | exp.Union):
             raise InputError(
                 "Brackets after FROM hold a sub-query: write (SELECT ...) AS name, and joins without them."
             )
@@ -127,8 +199,8 @@ def _declared(identifier: exp.Identifier, schema: Schema) -> str:
     loose = [name for name in schema if name.casefold() == identifier.name.casefold()]
     if len(loose) == 1 and not identifier.args.get("quoted"):
         return loose[0]
-    known = ", ".join(sorted(map(shown, schema)))
-    raise InputError(f"There is no table {shown(identifier.name)}: use one of {known}.")
+    name = shown(identifier.name)
+    raise InputError(f"There is no table {name}: {closest(name, sorted(map(shown, schema)), 'use one of')}")
 
 
 def _alias(node: exp.Expr, default: str) -> str:
@@ -199,13 +271,17 @@ def _pair(node: exp.Expr, before: Scope, after: Scope) -> tuple[str, str]:
 # Sub-queries
 
 
-def _subquery(select: exp.Select, alias: str, context: Context) -> Relation:
+def _subquery(select: exp.Select | exp.Union, alias: str, context: Context) -> Relation:
+    if isinstance(select, exp.Union):
+        found = slices(select, alias, lambda node: _table(node, context), lambda rows: scope_of(rows, context.schema))
+        shape_of(found, context.schema)
+        return found
     for part, word in (("order", "ORDER BY"), ("limit", "LIMIT")):
         if select.args.get(part):
             raise InputError(f"{word} works on released results: move it to the end of the query.")
     context = with_names(select, context)
     source, scope = rows_of(select, context)
-    items = _without_stars(items_of(select), scope)
+    items = without_stars(items_of(select), scope)
     having = select.args.get("having")
     nodes = [item.node for item in items]
     named = tuple(zip(names_of(items, scope), nodes, strict=True))
@@ -219,22 +295,6 @@ def _subquery(select: exp.Select, alias: str, context: Context) -> Relation:
 
 def _named(alias: str, items: Items, scope: Scope) -> tuple[Named, ...]:
     return tuple((f"{alias}.{name}", expression(node, scope)) for name, node in items)
-
-
-def _without_stars(items: list[Item], scope: Scope) -> list[Item]:
-    found = []
-    for item in items:
-        star = isinstance(item.node, exp.Star) or (isinstance(item.node, exp.Column) and item.node.is_star)
-        table = item.node.args.get("table") if star else None
-        found += [*_all(scope, table)] if star else [item]
-    return found
-
-
-def _all(scope: Scope, table: exp.Identifier | None) -> list[Item]:
-    """The columns that * stands for."""
-    seen = (full for full in scope.columns if full not in scope.hidden)
-    wanted = None if table is None else table.name.casefold()
-    return [Item(written(full)) for full in seen if wanted in (None, full.partition(".")[0].casefold())]
 
 
 def per_unit(

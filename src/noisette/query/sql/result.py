@@ -12,20 +12,22 @@ from fractions import Fraction
 from sqlglot import exp
 
 from noisette.errors import InputError
-from noisette.query.aggregate import AGGREGATES
+from noisette.query.aggregate import AGGREGATES, kinds_of, values_of
 from noisette.query.canonical import normal
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Result, ResultCall, ResultLiteral, expression_text
+from noisette.query.sql.casts import as_number
 from noisette.query.sql.expression import OPERATIONS, expression
 from noisette.query.sql.names import Scope, find
 from noisette.query.sql.refusals import refusal, shown
 
-__all__ = ["Groups", "aggregate", "has_aggregate", "is_aggregate", "position", "result", "result_type"]
+__all__ = ["Groups", "aggregate", "has_aggregate", "has_total", "is_aggregate", "position", "result", "result_type"]
 
-_OF_VALUES = {getattr(exp, name): function for function, each in AGGREGATES.items() for name in each.sql}
+_OF_VALUES = {getattr(exp, name): f for f, each in AGGREGATES.items() for name in each.sql if not each.of_pairs}
+_OF_PAIRS = {getattr(exp, name): f for f, each in AGGREGATES.items() for name in each.sql if each.of_pairs}
 _AT = {exp.Min: Fraction(0), exp.Median: Fraction(1, 2), exp.Max: Fraction(1)}
-_QUANTILES = (exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
+_QUANTILES = (exp.Quantile, exp.ApproxQuantile, exp.PercentileCont, exp.PercentileDisc)
 _OTHERS = (exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup)
 
 
@@ -43,7 +45,7 @@ class Groups:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a node is a number about a group."""
-    return type(node) in {*_OF_VALUES, *_AT, *_QUANTILES, *_OTHERS} or _mean(node)
+    return type(node) in {*_OF_VALUES, *_OF_PAIRS, *_AT, *_QUANTILES, *_OTHERS} or _mean(node)
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -66,12 +68,14 @@ def aggregate(node: exp.Expr, scope: Scope) -> Aggregate:
             return _filtered(aggregate(node.this, scope), expression(node.expression.this, scope), scope)
         case exp.Min() | exp.Median() | exp.Max():
             return Aggregate("quantile", _value(node, scope), _AT[type(node)])
-        case exp.Quantile() | exp.PercentileCont() | exp.PercentileDisc() | exp.WithinGroup():
+        case exp.WithinGroup() | exp.Quantile() | exp.ApproxQuantile() | exp.PercentileCont() | exp.PercentileDisc():
             return _quantile(node, scope)
         case exp.Anonymous() if _mean(node) and len(node.expressions) == 1:
-            return Aggregate("mean", expression(node.expressions[0], scope))
+            return Aggregate("mean", _counted(expression(node.expressions[0], scope), scope))
         case _ if type(node) in _OF_VALUES:
             return Aggregate(_OF_VALUES[type(node)], _value(node, scope))
+        case _ if type(node) in _OF_PAIRS:
+            return Aggregate(_OF_PAIRS[type(node)], _pair(node, scope))
         case _:
             raise refusal(node)
 
@@ -79,7 +83,19 @@ def aggregate(node: exp.Expr, scope: Scope) -> Aggregate:
 def _value(node: exp.Expr, scope: Scope) -> Expression:
     if isinstance(node.this, exp.Distinct):
         raise InputError("Only COUNT takes DISTINCT: leave it out.")
-    return expression(node.this, scope)
+    return _counted(expression(node.this, scope), scope)
+
+
+def _pair(node: exp.Expr, scope: Scope) -> Expression:
+    if node.expression is None or isinstance(node.this, exp.Distinct):
+        raise InputError(f"{node.sql_name()} takes two values: write {node.sql_name()}(y, x).")  # type: ignore[attr-defined]
+    return Call("pair", tuple(_counted(expression(each, scope), scope) for each in (node.this, node.expression)))
+
+
+def _counted(value: Expression, scope: Scope) -> Expression:
+    """A condition counts as 1 where it holds: AVG(sex = 'F') is a share."""
+    kind = None if value == Literal(None) else kind_of(value, scope.columns)
+    return as_number(value, kind) if kind is not None and kind.type == "boolean" else value
 
 
 def _count(node: exp.Count, scope: Scope) -> Aggregate:
@@ -108,7 +124,9 @@ def _filtered(of: Aggregate, condition: Expression, scope: Scope) -> Aggregate:
             return Aggregate("distinct", where(Name(scope.units[0])))
         case _:
             assert of.of is not None
-            return Aggregate(of.function, where(of.of), of.at)
+            first, *others = values_of(of.of)
+            value = Call("pair", (where(first), *others)) if others else where(first)
+            return Aggregate(of.function, value, of.at)
 
 
 def _quantile(node: exp.Expr, scope: Scope) -> Aggregate:
@@ -120,7 +138,7 @@ def _quantile(node: exp.Expr, scope: Scope) -> Aggregate:
             at = _share(inner.this)
             at = 1 - at if ordered[0].args.get("desc") else at
             return Aggregate("quantile", expression(ordered[0].this, scope), at)
-        case exp.Quantile() if node.args.get("quantile"):
+        case exp.Quantile() | exp.ApproxQuantile() if node.args.get("quantile"):
             return Aggregate("quantile", _value(node, scope), _share(node.args["quantile"]))
         case exp.PercentileCont() | exp.PercentileDisc() if node.expression:
             return Aggregate("quantile", _value(node, scope), _share(node.expression))
@@ -135,16 +153,25 @@ def _share(node: exp.Expr) -> Fraction:
         case Literal(int() | Fraction() as at) if 0 <= at <= 1:
             return Fraction(at)
         case _:
-            raise InputError("Which quantile is a number from 0 to 1: write QUANTILE(x, 0.9), one for each column.")
+            raise InputError(
+                "Which quantile is a number from 0 to 1: write QUANTILE(x, 0.9), or a list as a column by itself."
+            )
+
+
+_NO_NUMBER = {
+    "text": "Only numbers have a sum, mean or quantile, not text: write COUNT(DISTINCT x), or ask nz.Mode('x') for the "
+    "most frequent one.",
+    "date": "Only numbers have a sum, mean or quantile, not date: write YEAR(d), or days as d - DATE '2020-01-01'.",
+    "timestamp": "Only numbers have a sum, mean or quantile, not timestamp: write YEAR(d), or DATE_DIFF('day', a, b).",
+}
 
 
 def _checked(of: Aggregate, scope: Scope) -> Aggregate:
     if of.of is not None:
-        kind = kind_of(of.of, scope.columns)
-        if of.function not in ("count", "distinct") and not kind.number:
-            raise InputError(
-                f"Only numbers have a sum, mean or quantile, not {kind.type}: use COUNT, or YEAR(d) of a date."
-            )
+        kinds = kinds_of(of.of, scope.columns)
+        other = next((kind.type for kind in kinds if not kind.number), None)
+        if of.function not in ("count", "distinct") and other is not None:
+            raise InputError(_NO_NUMBER.get(other, _NO_NUMBER["text"]))
     return of
 
 
@@ -160,6 +187,10 @@ def result(node: exp.Expr, groups: Groups) -> Result:
     match node:
         case exp.Paren():
             return result(node.this, groups)
+        case exp.Window():
+            return _total(node, groups)
+        case exp.Grouping() | exp.GroupingId():
+            return _grouping(node, groups)
         case exp.Literal() | exp.Boolean() | exp.Null():
             return _constant(node)
         case exp.And() | exp.Or():
@@ -177,6 +208,37 @@ def result(node: exp.Expr, groups: Groups) -> Result:
             return ResultCall(OPERATIONS[type(node)], tuple(result(part, groups) for part in parts if part is not None))
         case _:
             raise _not_a_result(node)
+
+
+def _total(node: exp.Window, groups: Groups) -> ResultCall:
+    """A sum over released groups, all or those that share some keys: a share is a number divided by it."""
+    inner = node.this
+    if not isinstance(inner, exp.Sum) or not is_aggregate(inner.this):
+        raise refusal(node)
+    of = result(inner.this, groups)
+    assert isinstance(of, Aggregate)
+    if of.function not in _ADDED:
+        raise InputError("Only counts and sums add up over groups: write SUM(COUNT(*)) OVER () or SUM(SUM(x)) OVER ().")
+    places = [position(each, groups) for each in node.args.get("partition_by") or []]
+    if None in places:
+        raise InputError("PARTITION BY takes keys of the query: add the column to GROUP BY.")
+    return ResultCall("total", (of, *(Key(place) for place in dict.fromkeys(places) if place is not None)))
+
+
+def _grouping(node: exp.Expr, groups: Groups) -> ResultCall:
+    places = [position(each, groups) for each in node.expressions]
+    keys = tuple(Key(place) for place in places if place is not None)
+    if not keys or len(keys) < len(places):
+        raise InputError("GROUPING takes keys of the query: write GROUPING(a) beside GROUP BY ROLLUP (a, b).")
+    return ResultCall("grouping", keys)
+
+
+_ADDED = ("rows", "count", "units", "distinct", "sum", "pairs")
+
+
+def has_total(value: Result) -> bool:
+    """Whether a result needs all groups that are shown."""
+    return isinstance(value, ResultCall) and (value.operation == "total" or any(map(has_total, value.arguments)))
 
 
 def _constant(node: exp.Expr) -> ResultLiteral:
@@ -217,7 +279,7 @@ def _output(node: exp.Column, groups: Groups) -> Result:
 def _not_a_result(node: exp.Expr) -> InputError:
     if isinstance(node, exp.Star):
         return InputError("Rows are never shown: write COUNT(*), or name keys and aggregates in place of *.")
-    if isinstance(node, exp.Subquery | exp.Select):
+    if isinstance(node, exp.Subquery | exp.Select | exp.Array):
         return refusal(node)
     return InputError(
         "Only arithmetic, comparisons and ROUND work on results: put the rest into GROUP BY or within an aggregate."
@@ -247,6 +309,8 @@ def result_type(value: Result, groups: Groups) -> str:
         case ResultLiteral(constant):
             names = {bool: "boolean", str: "text", type(None): "null"}
             return names.get(type(constant), "number")
+        case ResultCall("total" | "grouping"):
+            return "number"
         case ResultCall(operation, arguments):
             return _called_type(operation, [result_type(argument, groups) for argument in arguments])
 

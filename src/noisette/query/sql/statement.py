@@ -15,12 +15,14 @@ from noisette.errors import InputError
 from noisette.query.expression import Name
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall
-from noisette.query.schema import Schema
-from noisette.query.sql.groups import items_of, keys_of, names_of
+from noisette.query.schema import Schema, least_rows
+from noisette.query.sql.grouping_sets import plain_group, sets_of
+from noisette.query.sql.groups import items_of, keys_of, name_of, names_of, positions_of
+from noisette.query.sql.lists import without_lists
 from noisette.query.sql.names import Scope, number
 from noisette.query.sql.refusals import shown
 from noisette.query.sql.relation import Context, rows_of, with_names
-from noisette.query.sql.result import Groups, result, result_type
+from noisette.query.sql.result import Groups, has_total, result, result_type
 from noisette.query.sql.text import read
 from noisette.query.stability import shape_of
 
@@ -37,14 +39,21 @@ def parse(text: str, schema: Schema) -> Query:
     >>> parse("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", {"visits": visits}).outputs
     (('ward', Key(position=0)), ('n', Aggregate(function='rows', of=None, at=None)))
     """
-    select = read(text)
+    select, schema = read(text), least_rows(schema)
     context = with_names(select, Context(schema))
     source, scope = rows_of(select, context)
-    items = items_of(select)
+    items = without_lists(items_of(select), lambda item: name_of(item.node, scope))
+    sets = sets_of(select)
+    if sets is not None:
+        select.set("group", plain_group(sets))
     groups = Groups(scope, keys_of(select, items, scope))
     values = [result(item.node, groups) for item in items]
     outputs = tuple(zip(names_of(items, scope), values, strict=True))
     query = checked(Query(source, groups.keys, outputs), schema, scope)
+    if sets is not None:
+        query = replace(query, sets=positions_of(sets, items, groups))
+        if any(has_total(value) for value in values):
+            raise InputError("ROLLUP has totals as rows of their own: leave OVER out, or ask without ROLLUP.")
     groups = replace(groups, outputs=dict(outputs))
     if clause := select.args.get("having"):
         query = replace(query, having=having(clause.this, groups))
@@ -89,6 +98,8 @@ def having(node: exp.Expr, groups: Groups) -> Result:
     condition = result(node, groups)
     if result_type(condition, groups) != "boolean":
         raise InputError("HAVING needs a condition that is true or false, such as COUNT(*) > 100.")
+    if has_total(condition):
+        raise InputError("HAVING decides which groups are added up, so it cannot use OVER: write ORDER BY and LIMIT.")
     return condition
 
 

@@ -7,7 +7,6 @@ literal of the query, and none repeats what the parser underneath has to say.
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB as Grammar  # of what analysts write, whichever engine computes
@@ -16,6 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from noisette.errors import InputError
 from noisette.query.aggregate import AGGREGATES
+from noisette.query.sql.functions import FUNCTIONS
 from noisette.query.sql.refusals import refusal
 
 __all__ = ["DEEPEST", "LONGEST", "read", "read_clause", "statements"]
@@ -33,15 +33,25 @@ def _allow(parts: str, *classes: type[exp.Expr]) -> dict[type[exp.Expr], frozens
     return {each: frozenset(parts.split()) for each in classes}
 
 
+_MARKS: dict[type[exp.Expr], tuple[str, ...]] = {  # of the parser, without a meaning here
+    exp.DPipe: ("safe",),
+    exp.Concat: ("safe", "coalesce"),
+    exp.DateDiff: ("date_part_boundary",),
+    exp.Substring: ("zero_start",),
+}
+_SET = (exp.ILike, exp.SimilarTo)
+
 # fmt: off
 ALLOWED = {
     # statements
     **_allow("expressions from_ joins where group having order limit distinct with_", exp.Select),
     **_allow("this", exp.From, exp.Where, exp.Having, exp.TableAlias),
     **_allow("this alias", exp.Table, exp.Subquery, exp.Alias, exp.CTE),
+    **_allow("this expression", exp.Union),
     **_allow("this on using side kind", exp.Join),
     **_allow("expressions all", exp.Group),
     **_allow("expressions", exp.Order, exp.With, exp.Distinct),
+    **_allow("expressions", exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Grouping, exp.GroupingId),
     **_allow("this desc", exp.Ordered),
     **_allow("expression", exp.Limit),
     # names and constants
@@ -49,31 +59,40 @@ ALLOWED = {
     **_allow("this quoted", exp.Identifier),
     **_allow("this is_string", exp.Literal),
     **_allow("this", exp.Boolean, exp.Var, exp.DataType),
-    **_allow("", exp.Null, exp.Star),
+    **_allow("", exp.Null, exp.Star, exp.CurrentDate),
     # operations on a row
-    **_allow("this", exp.Paren, exp.Neg, exp.Not, exp.Abs, exp.Floor, exp.Ceil, exp.Lower, exp.Upper, exp.Trim),
+    **_allow("this", exp.Paren, exp.Neg, exp.Not, exp.Abs, exp.Floor, exp.Ceil),
     **_allow("this expression", exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.And, exp.Or, exp.Is, exp.Nullif),
     **_allow("this expression", exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE),
-    **_allow("this expression negate", exp.Like),
+    **_allow("this expression negate", exp.Like, exp.ILike, exp.SimilarTo),
+    **_allow("this expression", exp.Escape),
     **_allow("this low high", exp.Between),
-    **_allow("this expressions", exp.In, exp.Coalesce, exp.Anonymous),
+    **_allow("this expressions query", exp.In),
+    **_allow("this", exp.Exists),
+    **_allow("this expressions", exp.Coalesce, exp.Anonymous),
     **_allow("this expressions ignore_nulls", exp.Least, exp.Greatest),
     **_allow("this ifs default", exp.Case),
     **_allow("this true false", exp.If),
     **_allow("this to", exp.Cast),
+    **_allow("this to safe", exp.TryCast),
+    **_allow("this", exp.Date),
     **_allow("this expression", exp.Extract),
-    **_allow("this", exp.Year, exp.Quarter, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeekIso, exp.Hour),
+    **{node: frozenset((*parts, *_MARKS.get(node, ()))) for node, (parts, _) in FUNCTIONS.items() if node not in _SET},
+    **_allow("this unit", exp.Interval),
     # aggregates, and what is computed from them
     **_allow("this big_int", exp.Count),
     **_allow("this", exp.CountIf, exp.Min, exp.Max, exp.Median),
-    **_allow("this", *(getattr(exp, name) for each in AGGREGATES.values() for name in each.sql)),
-    **_allow("this quantile", exp.Quantile),
+    **_allow("this", *(getattr(exp, name) for each in AGGREGATES.values() for name in each.sql if not each.of_pairs)),
+    **_allow("this expression", *(getattr(exp, n) for each in AGGREGATES.values() for n in each.sql if each.of_pairs)),
+    **_allow("this quantile", exp.Quantile, exp.ApproxQuantile),
+    **_allow("expressions value_constructor", exp.Array),
     **_allow("this expression", exp.PercentileCont, exp.PercentileDisc, exp.WithinGroup, exp.Filter),
     **_allow("this decimals", exp.Round),
+    **_allow("this partition_by over", exp.Window),
 }
 # fmt: on
 
-NAMED = frozenset({"bin", "date_part", "datepart", "mean"})
+NAMED = frozenset({"bin", "date_part", "datepart", "dow", "doy", "mean", "prefix", "suffix"})
 """The functions that the parser has no class for."""
 
 
@@ -122,11 +141,20 @@ def _check_tokens(tokens: list[Token]) -> None:
         raise refusal(exp.Command())
     if any(token.token_type == TokenType.SEMICOLON for token in tokens):
         raise InputError("Ask one question at a time: write one SELECT and no semicolon within it.")
-    if any(token.token_type in (TokenType.L_BRACKET, TokenType.L_BRACE) for token in tokens):
+    if any(map(_nested, [None, *tokens], tokens)):
         raise InputError("Columns hold single values: write round brackets, and one column for each part of a list.")
-    for token, following in pairwise(tokens):
+    for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
+        if before is not None and before.token_type == TokenType.DISTINCT:
+            continue  # IS DISTINCT FROM
         if token.token_type in (TokenType.FROM, TokenType.JOIN) and following.token_type == TokenType.STRING:
             raise InputError("Files cannot be read in a query: write the name of a table after FROM.")
+
+
+def _nested(before: Token | None, token: Token) -> bool:
+    """Whether a bracket opens something else than a list."""
+    if token.token_type == TokenType.L_BRACKET:
+        return before is None or before.token_type not in (TokenType.L_PAREN, TokenType.COMMA, TokenType.ARRAY)
+    return token.token_type == TokenType.L_BRACE
 
 
 def _parsed(tokens: list[Token], text: str, skip: int) -> exp.Select:

@@ -13,10 +13,12 @@ from typing import assert_never
 from sqlglot.dialects.duckdb import DuckDB
 
 from noisette.errors import InputError
+from noisette.query.aggregate import values_of
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.kind import Value
 from noisette.query.plan import (
     Aggregate,
+    Copies,
     Join,
     Key,
     PerUnit,
@@ -30,6 +32,7 @@ from noisette.query.plan import (
     Where,
 )
 from noisette.query.requirements import SIGNS
+from noisette.query.sql.slices import slices_of
 
 __all__ = ["query_sql", "rows_sql"]
 
@@ -38,8 +41,18 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _PREFIX = {"negate": "-", "not": "NOT "}
 _INFIX: dict[str, str] = {name: sign for name, sign in SIGNS.items() if name not in ("negate", "is_null")}
 _INFIX |= {"and": "AND", "or": "OR", "like": "LIKE"}
-_FUNCTION = {"weekday": "ISODOW"}  # others are called as they are named here
-_AGGREGATES = {"count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE", "deviation": "STDDEV"}
+_FUNCTION = {"weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "matches": "REGEXP_MATCHES"}  # others as they are named
+_INTERVALS = {"add_months": "MONTH", "add_days": "DAY", "add_seconds": "SECOND"}
+_CASTS = {
+    "as_text": "CAST({} AS VARCHAR)", "as_date": "CAST({} AS DATE)", "as_timestamp": "CAST({} AS TIMESTAMP)",
+    "try_integer": "TRY_CAST({} AS BIGINT)", "try_real": "TRY_CAST({} AS DOUBLE)", "try_date": "TRY_CAST({} AS DATE)",
+    "day_number": "DATE_DIFF('day', DATE '0001-01-01', {})",
+}  # fmt: skip
+_AGGREGATES = {
+    "count": "COUNT", "sum": "SUM", "mean": "AVG", "variance": "VARIANCE", "deviation": "STDDEV",
+    "covariance": "COVAR_POP", "correlation": "CORR", "determination": "REGR_R2", "slope": "REGR_SLOPE",
+    "intercept": "REGR_INTERCEPT", "pairs": "REGR_COUNT",
+}  # fmt: skip
 
 Names = Mapping[str, str]
 """What stands for a column that a sub-query groups by or aggregates."""
@@ -54,11 +67,16 @@ def rows_sql(relation: Relation, hidden: frozenset[str] = frozenset()) -> str:
     return f"SELECT * {_after_from(relation, hidden)}"
 
 
-def query_sql(query: Query, units: Sequence[str] = ()) -> str:
-    """A query; `units` are the columns that hold the unit, which COUNT(DISTINCT unit) needs."""
-    listed = ", ".join(f"{_result(value, query, units)} AS {_quoted(name)}" for name, value in query.outputs)
+def query_sql(query: Query, units: Sequence[str] = (), *, named: bool = True) -> str:
+    """A query, with the names of its outputs; `units` hold the unit, which COUNT(DISTINCT unit) needs."""
+    listed = ", ".join(
+        _result(value, query, units) + (f" AS {_quoted(name)}" if named else "") for name, value in query.outputs
+    )
     text = f"SELECT {listed} {_after_from(query.source)}"
-    if query.keys:
+    if query.sets:
+        sets = (", ".join(_expression(query.keys[at]) for at in one) for one in query.sets)
+        text += f" GROUP BY GROUPING SETS ({', '.join(f'({one})' for one in sets)})"
+    elif query.keys:
         text += f" GROUP BY {', '.join(map(_expression, query.keys))}"
     if query.having is not None:
         text += f" HAVING {_result(query.having, query, units)}"
@@ -88,7 +106,7 @@ def _tables(relation: Relation, hidden: frozenset[str]) -> tuple[str, list[str]]
             return f"({_selected(source, columns)}) AS {_quoted(_alias(columns[0][0]))}", []
         case Join():
             return _joined(relation, hidden)
-        case PerUnit():
+        case PerUnit() | Copies():
             raise _unwritable()
         case _:
             assert_never(relation)
@@ -114,7 +132,9 @@ def _joined(join: Join, hidden: frozenset[str]) -> tuple[str, list[str]]:
 
 
 def _selected(source: Relation, columns: Sequence[tuple[str, Expression]]) -> str:
-    """A sub-query: columns of rows, or of the groups of a unit."""
+    """A sub-query: columns of rows, of the parts of a union, or of the groups of a unit."""
+    if (parts := slices_of(source, columns)) is not None:
+        return " UNION ALL ".join(_selected(*part) for part in parts)
     having = source.condition if isinstance(source, Where) and isinstance(source.source, PerUnit) else None
     grouped = source.source if isinstance(source, Where) and having is not None else source
     names: dict[str, str] = {}
@@ -160,6 +180,11 @@ def _call(operation: str, parts: list[str], *, inside: bool) -> str:
             text = f"{parts[0]} IS NULL"
         case "in":
             text = f"{parts[0]} IN ({', '.join(parts[1:])})"
+        case _ if operation in _INTERVALS:
+            back = parts[1].startswith("-")
+            text = f"{parts[0]} {'-' if back else '+'} INTERVAL {parts[1].removeprefix('-')} {_INTERVALS[operation]}"
+        case _ if operation in _CASTS:
+            return _CASTS[operation].format(parts[0])
         case _ if operation in _INFIX:
             text = f" {_INFIX[operation]} ".join(parts)
         case _ if operation in _PREFIX:
@@ -177,6 +202,11 @@ def _result(result: Result, query: Query, units: Sequence[str], *, inside: bool 
             return _aggregate(result, units)
         case ResultLiteral(value):
             return _constant(value)
+        case ResultCall("grouping", keys):
+            return f"GROUPING({', '.join(_result(key, query, units) for key in keys)})"
+        case ResultCall("total", (of, *keys)):
+            by = ", ".join(_result(key, query, units) for key in keys)
+            return f"SUM({_result(of, query, units)}) OVER ({f'PARTITION BY {by}' if by else ''})"
         case ResultCall(operation, arguments):
             return _call(operation, [_result(one, query, units, inside=True) for one in arguments], inside=inside)
 
@@ -189,7 +219,7 @@ def _aggregate(aggregate: Aggregate, units: Sequence[str]) -> str:
             raise InputError("COUNT(DISTINCT unit) of a bare plan has no SQL text: write the question in SQL.")
         return f"COUNT(DISTINCT {_name(units[0])})"
     assert aggregate.of is not None
-    of = _expression(aggregate.of)
+    of = ", ".join(map(_expression, values_of(aggregate.of)))
     if aggregate.function == "distinct":
         return f"COUNT(DISTINCT {of})"
     if aggregate.function == "quantile":
@@ -202,7 +232,7 @@ def _aggregate(aggregate: Aggregate, units: Sequence[str]) -> str:
 
 def _name(full: str) -> str:
     table, _, name = full.partition(".")
-    return f"{_quoted(table)}.{_quoted(name)}"
+    return f"{_quoted(table)}.{_quoted(name)}" if name else _quoted(table)
 
 
 def _quoted(name: str) -> str:

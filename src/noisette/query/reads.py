@@ -1,0 +1,67 @@
+"""What a relation reads: its tables, those that say whose rows theirs are, and the stored columns."""
+
+from collections.abc import Iterable, Iterator
+
+from noisette.query.expression import Expression, columns_of
+from noisette.query.kind import Kind
+from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.schema import Schema, Table
+
+__all__ = ["columns_read", "expressions_in", "kinds_read", "tables_of", "tables_read"]
+
+
+def expressions_in(relation: Relation) -> tuple[Expression, ...]:
+    """The expressions a relation's own node evaluates on its source."""
+    match relation:
+        case Where(_, condition):
+            return (condition,)
+        case Select(_, columns):
+            return tuple(e for _, e in columns)
+        case PerUnit(_, keys, aggregates):
+            return (*(e for _, e in keys), *(a.of for _, a in aggregates if a.of is not None))
+        case _:
+            return ()
+
+
+def tables_of(relation: Relation, schema: Schema) -> tuple[Table, ...]:
+    """The tables a relation is about."""
+    return tuple(schema[node.table] for node in _nodes(relation) if isinstance(node, Scan))
+
+
+def tables_read(relation: Relation, schema: Schema) -> tuple[Table, ...]:
+    """The tables a relation is about and those that say whose rows theirs are, each once."""
+    found = tables_of(relation, schema)
+    return tuple(dict.fromkeys([*found, *(schema[link.table] for table in found for link in table.through)]))
+
+
+def kinds_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Kind], ...]:
+    """The declared kinds of the stored columns that a relation reads, or that are used of it.
+
+    Where they change, so may the answer.
+    """
+    read = columns_read(relation, schema, used)
+    return tuple((f"{table}.{name}", schema[table].column(name).kind) for table, name in read)
+
+
+def columns_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The stored columns that a relation reads, or that are used of it, each with its table."""
+    nodes = tuple(_nodes(relation))
+    names = {*used, *(name for node in nodes for e in expressions_in(node) for name in columns_of(e))}
+    names |= {name for node in nodes if isinstance(node, Join) for pair in node.on for name in pair}
+    stored = {
+        (table, c.name)
+        for table, alias in {(node.table, node.alias) for node in nodes if isinstance(node, Scan)}
+        for c in schema[table].columns
+        if f"{alias}.{c.name}" in names
+    }
+    return tuple(sorted(stored, key=".".join))
+
+
+def _nodes(relation: Relation) -> Iterator[Relation]:
+    yield relation
+    match relation:
+        case Join(left, right):
+            yield from _nodes(left)
+            yield from _nodes(right)
+        case Where(source) | Select(source) | PerUnit(source) | Copies(source):
+            yield from _nodes(source)
