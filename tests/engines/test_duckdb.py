@@ -665,6 +665,7 @@ def test_what_cannot_be_opened_is_told_without_data(tmp_path):
     broken.write_text(CANARY)
     other.write_text(CANARY)
     (tmp_path / "t.csv").write_text(f"{CANARY}\n1\n")
+    (tmp_path / "near.csv").write_text("ages\n1\n")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "t.duckdb").write_text(CANARY)
     table = Table("t", (Column("age", AGE),))
@@ -674,7 +675,8 @@ def test_what_cannot_be_opened_is_told_without_data(tmp_path):
         "cannot be read": broken,
         "cannot be opened": other,
         "no column age": tmp_path / "t.csv",
-        "name its columns": tmp_path / "empty.csv",
+        "names no column age: let it": tmp_path / "near.csv",
+        "names its columns": tmp_path / "empty.csv",
         "cannot be read:": tmp_path / "t.duckdb",
         "is a path": 7,
         "one kind": [broken, other.with_suffix(".csv")],

@@ -10,9 +10,9 @@ retained of one unit depends on the secret and on that unit's rows alone.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from noisette.exact.random import SYSTEM, Random
 from noisette.query.kind import Type
@@ -24,12 +24,34 @@ if TYPE_CHECKING:
     import pyarrow
     from sqlglot import exp
 
-__all__ = ["CLEAN", "FLOATS", "INTEGERS", "STORED", "Dialect", "Draw", "Source", "base_type"]
+__all__ = ["CLEAN", "FLOATS", "INTEGERS", "STORED", "TEXTS", "CellDraw", "Dialect", "Draw", "Source", "base_type"]
 
 T = TypeVar("T")
 
 Draw: TypeAlias = Callable[[Exact, Random], T]
 """Makes noised numbers of exact ones, with coins from the given generator."""
+
+
+@runtime_checkable
+class CellDraw(Protocol[T]):
+    """A draw that treats every cell by itself, so that an engine may apply it to some cells here and others there.
+
+    The plan alone says so: a draw that compares cells (a ranking, a projection onto consistent numbers) is a plain
+    `Draw`, and an engine brings all of its cells together first. See `query.draw.TaskDraw`.
+    """
+
+    def __call__(self, exact: Exact, rng: Random = SYSTEM) -> T:
+        """Draw from some cells: keys that are not released leave no row, and of declared cells each keeps its place."""
+        ...
+
+    def table(self, drawn: T) -> "pyarrow.Table":
+        """What was drawn, a row for each cell: first its keys, if they were unknown, then the numbers."""
+        ...
+
+    def read(self, table: "pyarrow.Table") -> T:
+        """What was drawn, from the rows of all these tables: those of declared cells in their order."""
+        ...
+
 
 Write: TypeAlias = "Callable[[exp.Expr], exp.Expr] | None"
 """How an engine writes one node of a query; None where it reads the node as it is."""
@@ -47,9 +69,25 @@ class Source(Protocol):
     def stored(self, table: str) -> dict[str, str]:
         """The columns of a table and the types they are stored as (`STORED`), from metadata alone."""
 
+    def place(self, table: str) -> str | None:
+        """Where a table is, in words that no other table has; None where files say it, or it is in memory."""
+        return None
+
+    def state(self) -> str | None:
+        """In which state the data of all tables is: equal where nothing changed; None where files say it, or nobody."""
+        return None
+
+    def check_units(self, schema: Schema) -> None:
+        """Raise InputError where two units, or two keys that lead to them, could be read as one; no row is read."""
+        return
+
     @abstractmethod
     def repeats(self, table: Table) -> dict[str, int]:
         """For each column of a public table, the most rows that share one clean value; 1 where values are unique."""
+
+    @abstractmethod
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns, as they are stored and when clean; NULL equals none."""
 
     @abstractmethod
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
@@ -98,14 +136,16 @@ INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT",
 WIDE = ("UBIGINT", "HUGEINT", "UHUGEINT", "DECIMAL")
 FLOATS = ("FLOAT", "DOUBLE")
 MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS")
+TEXTS = ("VARCHAR", "ENUM")
+"""Types whose values are texts, which may be read as any other type."""
 
 STORED: dict[Type, tuple[str, ...]] = {
-    "integer": INTEGERS + WIDE + FLOATS,
-    "real": INTEGERS + WIDE + FLOATS,
-    "text": ("VARCHAR", "ENUM", "UUID"),
-    "boolean": ("BOOLEAN",),
-    "date": MOMENTS,
-    "timestamp": MOMENTS,
+    "integer": INTEGERS + WIDE + FLOATS + TEXTS,
+    "real": INTEGERS + WIDE + FLOATS + TEXTS,
+    "text": (*TEXTS, "UUID"),
+    "boolean": ("BOOLEAN", *TEXTS),
+    "date": MOMENTS + TEXTS,
+    "timestamp": MOMENTS + TEXTS,
 }
 """How a column that is declared as a type may be stored; an engine could fail to read anything else."""
 

@@ -25,7 +25,7 @@ from pyarrow import compute
 from noisette.engines.files import valid_text
 from noisette.errors import InputError
 
-__all__ = ["blocks", "delimiter_of", "fields", "first_line"]
+__all__ = ["blocks", "delimiter_of", "fields", "first_line", "no_column"]
 
 _BLOCK = 1 << 22  # bytes that are read at once, and then up to the end of a line
 _LONGEST = 1 << 24
@@ -36,14 +36,15 @@ _Places = NDArray[np.int64]
 
 
 def first_line(path: str, name: str) -> list[str]:
-    """The names in the first line of a CSV file."""
+    """The names in the first line of a CSV file; where it has none, a sentence on what the file is instead."""
     try:
         with open(path, "rb") as file:
             line = file.readline(_LONGEST).removeprefix(_MARK).rstrip(b"\r\n")
-        line.decode()
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"The header of table {name} cannot be read: save the file as UTF-8.") from None
+    except OSError:
+        raise InputError(f"The file of table {name} cannot be read: check its permissions.") from None
     delimiter = delimiter_of(path)
+    if fault := _fault(line, delimiter):
+        raise InputError(f"The file of table {name} {fault}")
     split = fields(line + b"\n", delimiter, line.count(delimiter) + 1)
     found = [part for values in split for part in values.to_pylist() if part is not None]
     if not found or len({c.lower() for c in found}) < len(found) or not all(found) or b"\r" in line:
@@ -51,6 +52,50 @@ def first_line(path: str, name: str) -> list[str]:
             f"The first line of table {name} must name its columns, each one differently, and end with a line feed."
         )
     return found
+
+
+def no_column(table: str, column: str, header: Sequence[str]) -> InputError:
+    """What is said of a column that the first line does not name.
+
+    That line may be a row and not a header, so nothing of it is quoted but the same name in another spelling.
+
+    >>> str(no_column("visits", "patient_id", ["Patient ID", "age"]))
+    'The first line of table visits names no column patient_id: did you mean Patient ID?'
+    """
+    same = next((name for name in header if _letters(name) == _letters(column)), None)
+    cure = "let it name all columns." if same is None else f"did you mean {same}?"
+    return InputError(f"The first line of table {table} names no column {column}: {cure}")
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold()
+
+
+_SIGNS = {  # what the first bytes of other files are
+    b"PK\x03\x04": "is a spreadsheet or an archive: export it as CSV, in UTF-8.",
+    b"PAR1\x15": "is a Parquet file: let its name end in .parquet.",
+    b"\x1f\x8b": "is compressed: unpack it first.",
+}
+_OTHERS = {b";": "semicolons", b"\t": "tabs", b"|": "bars", b",": "commas"}
+
+
+def _fault(line: bytes, delimiter: bytes) -> str | None:
+    """What is wrong with the first line of a file as a whole; None if it may name columns."""
+    if found := next((fault for sign, fault in _SIGNS.items() if line.startswith(sign)), None):
+        return found
+    if line.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in line:
+        return "is saved as UTF-16: save it as UTF-8."
+    if not line.strip():
+        return "has no first line that names its columns: is it empty?"
+    try:
+        line.decode()
+        coded = ""
+    except UnicodeDecodeError:
+        coded = "is not saved as UTF-8 (Latin-1 or Windows-1252 are likely)"
+    other = next((sign for sign in _OTHERS if sign in line and delimiter not in line), None)
+    split = "" if other is None else f"separates its columns by {_OTHERS[other]}"
+    cure = [*(["as UTF-8"] if coded else []), *([f"with {_OTHERS[delimiter]} instead"] if split else [])]
+    return f"{' and '.join(filter(None, [coded, split]))}: save it {', '.join(cure)}." if cure else None
 
 
 def delimiter_of(path: str) -> bytes:

@@ -13,10 +13,13 @@ import pyarrow
 
 from noisette.errors import InputError
 
-__all__ = ["Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "valid_table", "valid_text"]
+__all__ = [
+    "Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "is_postgres", "is_server", "is_spark",
+    "valid_table", "valid_text",
+]  # fmt: skip
 
 Opened: TypeAlias = Any
-"""A path, a glob or a list of paths (.parquet, .csv, .duckdb), a pair (path of a DuckDB file, table), or a frame."""
+"""A path, a glob or a list of paths (.parquet, .csv, .duckdb), a frame, or a pair (DuckDB file or URL, table)."""
 
 _PARQUET, _CSV, _DATABASE = {".parquet", ".pq"}, {".csv", ".tsv"}, {".duckdb", ".db"}
 
@@ -55,9 +58,36 @@ def is_database(path: Any) -> bool:
     return _suffix(path) in _DATABASE
 
 
+def is_postgres(source: Opened) -> bool:
+    """Whether it is a PostgreSQL database by its URL, or a pair (URL, table)."""
+    url = source[0] if isinstance(source, tuple) and source else source
+    return isinstance(url, str) and url.startswith(("postgresql://", "postgres://"))
+
+
+def is_spark(source: Opened) -> bool:
+    """Whether it is a session or a frame of Spark, or the URL of a Spark server.
+
+    >>> is_spark("sc://host:15002"), is_spark("local[2]"), is_spark("visits.parquet")
+    (True, True, False)
+    """
+    if isinstance(source, str):
+        return source.startswith(("sc://", "spark://", "local["))
+    return type(source).__module__.partition(".")[0] == "pyspark"
+
+
+def is_server(place: Any) -> bool:
+    """Whether a text is the address of a server, with or without #table behind it.
+
+    >>> is_server("postgresql://host/clinic#public.visits"), is_server("sc://host"), is_server("visits.parquet")
+    (True, True, False)
+    """
+    return isinstance(place, str) and (is_postgres(place) or is_spark(place))
+
+
 def is_csv(source: Opened) -> bool:
     """Whether a table is one CSV file, a pattern of names or a list of them."""
-    return _suffix(source[0] if isinstance(source, list | tuple) and source else source) in _CSV
+    one = source[0] if isinstance(source, list | tuple) and source else source
+    return _suffix(one) in _CSV and not is_postgres(one) and not is_spark(one)
 
 
 def _suffix(path: Any) -> str:

@@ -50,7 +50,7 @@ def tie_breakers(request: Request, asked: Collection[str], schema: Schema) -> tu
     same = {key.name for key in request.keys if isinstance(key, Name)}
     scan = _only_table(request.source)
     if scan is not None:
-        same.add(f"{scan.alias}.{schema[scan.table].unit}")
+        same.add(f"{scan.alias}.{schema[scan.table].unit_column}")
     numbers = {name for name, kind in scope.items() if kind.number and kind.bounded} - same
     more = numbers if scan is not None and len(numbers) <= _FEW else set()
     return tuple(name for name in scope if name not in same and (name in asked or name in more))

@@ -146,7 +146,7 @@ def csv_of(files: Sequence[str], name: str, table: Table | None) -> Csv:
     declared = {c.name: CLEAN[c.kind.type] for c in table.columns}
     missing = [c for c in (*declared, *([table.unit] if table.unit else [])) if c not in header]
     if missing:
-        raise InputError(f"The header of table {name} has no column {missing[0]}.")
+        raise csv.no_column(name, missing[0], header)
     for file in files[1:]:
         if csv.first_line(file, name) != header:
             raise InputError(

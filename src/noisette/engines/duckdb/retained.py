@@ -9,7 +9,7 @@ one new unit would shift all others, and with them which of their rows are retai
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -41,6 +41,7 @@ _Codes = NDArray[np.int64]
 class RetainedRows:
     """Retained rows: `rows` holds `code`, the columns, and `first`, TRUE in one row of each unit in each group.
 
+    A row whose code is NULL is not retained.
     `size` is how many codes there are; `keys` what they stand for, if the keys were unknown.
     """
 
@@ -84,45 +85,90 @@ def retained_rows(
         choice = _Choice(choice_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
         few = size if plain and found is None else None
         fetch = _as_numbers(rows, names, size, plain=plain)
-        parts, choice = _fetched(session, fetch, columns, broken_by.values(), scope, choice, few)
-    left = []
-    while parts:
-        arrays = parts.pop()
+        makers = _makers(fetch, columns, broken_by.values(), scope)
+        whole = plain and (not firsts or single_row(choice.limits))
+        fetched_rows = _fetched(session, fetch, makers, choice, few, whole=whole)
+    left, choice = [], fetched_rows.choice
+    while fetched_rows.parts:
+        arrays = fetched_rows.parts.pop()
         part = _Rows.of(arrays, broken_by.values(), mix_of(secret), grouped=bool(keys))
         at = np.flatnonzero(part.retained(choice))
         made = {"code": taken(part.code, at, Kind("integer", nullable=False))}
         made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
         left.append(pyarrow.table(made | ({"first": part.firsts(at, size, choice.limits)} if firsts else {})))
+    left += [_as_retained(*pair, left[0].schema) for pair in fetched_rows.whole]
     return RetainedRows(pyarrow.concat_tables(left), size, None if found is None else released_keys(found, keys))
 
 
-def _fetched(
-    session: Session,
-    rows: exp.Select,
-    columns: Mapping[str, str],
-    broken_by: Collection[str],
-    scope: Mapping[str, Kind],
-    choice: "_Choice",
-    size: int | None,
-) -> tuple[list[Columns], "_Choice"]:
-    """The columns to retain, hashes of text, `unit` and `code`; `tag` and `identity` where hashes may collide.
+@dataclass(frozen=True)
+class _Fetched:
+    """Rows to choose from, in parts, by what is left of the choice.
 
-    Where unit and code are plain numbers, and there are few codes, the bound on groups is applied on the way.
+    `whole` are batches whose rows are all retained, except for those that a mask marks: these are among the parts.
     """
+
+    parts: list[Columns]
+    choice: "_Choice"
+    whole: list[tuple[pyarrow.RecordBatch, NDArray[np.bool_]]] = field(default_factory=list)
+
+
+def _makers(
+    rows: exp.Select, columns: Mapping[str, str], broken_by: Collection[str], scope: Mapping[str, Kind]
+) -> dict[str, Maker]:
+    """The columns to retain, hashes of text, `unit` and `code`; `tag` and `identity` where hashes may collide."""
     there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
     makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
-    makers |= {name: _numbers(name) for name in (*there, *(n for n in broken_by if n not in makers))}
+    return makers | {name: _numbers(name) for name in (*there, *(n for n in broken_by if n not in makers))}
+
+
+def _fetched(
+    session: Session, rows: exp.Select, makers: Mapping[str, Maker], choice: "_Choice", size: int | None, *, whole: bool
+) -> _Fetched:
+    """The rows, in parts. Where unit and code are plain numbers, two things are done on the way, without sorting.
+
+    With few codes the bound on groups is applied. Or else, if `whole`, units without more rows than any limit are set
+    aside: all of their rows are retained, as they are.
+    """
     limit = choice.limits.groups
-    if size is None or limit is None or not limit < size <= MOST_GROUPS:
+    grouped = size is not None and limit is not None and limit < size <= MOST_GROUPS
+    if not grouped and not whole:
         every = session.stream(rows, BATCH, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
-        return every, choice
+        return _Fetched(every, choice)
     batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
+    if not grouped:
+        masks = _crowded([makers[UNIT](batch) for batch in batches], choice.limits)
+        whole_rows = list(zip(batches, masks, strict=True))
+        some = pyarrow.Table.from_batches([batch.filter(mask) for batch, mask in whole_rows]).combine_chunks()
+        crowded = some.to_batches(max_chunksize=BATCH) or [batches[0].slice(0, 0)]
+        return _Fetched(fetched(((batch, None) for batch in crowded), makers, UNIT), choice, whole_rows)
+    assert size is not None
+    assert limit is not None
     pairs = [(makers[UNIT](batch), makers["code"](batch)) for batch in batches]
-    masks = first_groups(pairs, groups=size, limit=limit, key=choice.key)
-    if masks is None:
-        return fetched(((batch, None) for batch in batches), makers, UNIT), choice
+    chosen = first_groups(pairs, groups=size, limit=limit, key=choice.key)
+    if chosen is None:
+        return _Fetched(fetched(((batch, None) for batch in batches), makers, UNIT), choice)
     left = replace(choice, limits=replace(choice.limits, groups=None))
-    return fetched(zip(batches, masks, strict=True), makers, UNIT), left
+    return _Fetched(fetched(zip(batches, chosen, strict=True), makers, UNIT), left)
+
+
+def _crowded(units: Sequence[_Codes], limits: Limits) -> list[NDArray[np.bool_]]:
+    """For each batch the rows of units that have more rows than some limit; other units retain all of their rows."""
+    least = min(limit for limit in (limits.rows, limits.groups, limits.rows_per_group) if limit is not None)
+    owner, owners = dense(np.concatenate(units))
+    crowded = (np.bincount(owner, minlength=owners) > least).take(owner)
+    return np.split(crowded, np.cumsum([len(unit) for unit in units])[:-1])
+
+
+def _as_retained(batch: pyarrow.RecordBatch, others: NDArray[np.bool_], schema: pyarrow.Schema) -> pyarrow.Table:
+    """A batch as it is, without a copy; rows that are not retained have no code.
+
+    Where the first row of a unit in a group is marked, a unit has one row in it.
+    """
+    made = {name: batch.column(name) for name in schema.names if name != "first"}
+    if others.any():
+        made["code"] = pyarrow.array(batch.column("code").to_numpy(), mask=others)
+    first = {"first": pyarrow.array(np.ones(len(batch), bool))} if "first" in schema.names else {}
+    return pyarrow.table(made | first).cast(schema)
 
 
 def _numbers(name: str) -> Maker:

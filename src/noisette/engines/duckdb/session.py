@@ -3,7 +3,9 @@
 DuckDB reads the trees of `engines.sql` as they are written.
 """
 
+import os
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -38,6 +40,19 @@ _INTERRUPTED = "Query interrupted"  # in a RuntimeError, after a signal
 FAILED = "The engine could not compute this; what it said stays inside, since it may quote data."
 
 
+_OPEN: "weakref.WeakSet[Session]" = weakref.WeakSet()
+_OF_PARENT: list[duckdb.DuckDBPyConnection] = []
+
+
+def _forked() -> None:
+    """Keep what the parent had open: to close it would wait for threads that a copy of the process does not have."""
+    _OF_PARENT.extend(session.connection for session in _OPEN)
+
+
+if hasattr(os, "register_at_fork"):  # not on systems without fork
+    os.register_at_fork(after_in_child=_forked)
+
+
 class Session:
     """An engine that runs one thing at a time."""
 
@@ -47,6 +62,7 @@ class Session:
         self._names = (f"noisette_{i}" for i in count())
         self._registered = 0
         self._texts: dict[Hashable, dict[int, str]] = {}
+        _OPEN.add(self)
 
     def run(self, select: exp.Select) -> pyarrow.Table:
         """The rows of a SELECT."""

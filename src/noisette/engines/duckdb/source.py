@@ -1,10 +1,11 @@
 """DuckDB as an engine: files and frames on this machine, and a cache of bounded tables."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow
 from sqlglot import exp
@@ -18,7 +19,8 @@ from noisette.engines.sql.aggregate import aggregate_retained, aggregate_rows
 from noisette.engines.sql.expressions import normalised
 from noisette.engines.sql.group_by import Valued, bounded_rows, request_rows, valued
 from noisette.engines.sql.keys import Key, keys_of, postponed
-from noisette.engines.sql.relation import Stored, relation_sql, selected
+from noisette.engines.sql.partial import partial_retained, partial_rows
+from noisette.engines.sql.relation import Stored, as_compared, relation_sql, selected
 from noisette.engines.sql.syntax import column, is_null
 from noisette.engines.tie_break import tie_breakers
 from noisette.errors import InputError
@@ -26,9 +28,11 @@ from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Limits, Schema, Table
-from noisette.query.stability import ROW, UNIT, shape_of, tables_of
+from noisette.query.stability import ROW, UNIT, shape_of, tables_of, tables_read
 
 __all__ = ["DuckDB"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -132,18 +136,44 @@ class DuckDB(Source):
         stored = self.stored(table.name)
         self._load((table,))
         clean = {c.name: normalised(column(c.name), c.kind, stored[c.name]) for c in table.columns}
-        return {name: self._most_equal(table.name, value) for name, value in clean.items()}
+        return {name: self._most_equal(table.name, [value]) for name, value in clean.items()}
 
-    def _most_equal(self, table: str, value: exp.Expr) -> int:
-        """How many rows have the value that most of them have."""
-        rows = exp.select(exp.alias_(value, "value")).from_(exp.to_identifier(table, quoted=True))
-        there = selected(rows, {"value": column("value")}).where(exp.Not(this=is_null(column("value"))))
-        counted = selected(there, {"n": exp.Count(this=exp.Star())}).group_by(column("value"))
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns, as they are stored and when they are clean."""
+        types = self.stored(table.name)
+        self._load((table,))
+        stored = [as_compared(column(name), types[name]) for name in columns]
+        clean = [normalised(column(name), table.column(name).kind, types[name]) for name in columns]
+        different = [stored] if clean == stored else [stored, clean]
+        return all(self._most_equal(table.name, values) <= 1 for values in different)
+
+    def _most_equal(self, table: str, values: Sequence[exp.Expr]) -> int:
+        """How many rows have the values that most of them have, none of them NULL."""
+        names = [f"value{i}" for i in range(len(values))]
+        made = [exp.alias_(value, name) for name, value in zip(names, values, strict=True)]
+        rows = exp.select(*made).from_(exp.to_identifier(table, quoted=True))
+        known = [exp.Not(this=is_null(column(name))) for name in names]
+        there = selected(rows, {name: column(name) for name in names}).where(*known)
+        counted = selected(there, {"n": exp.Count(this=exp.Star())}).group_by(*map(column, names))
         found = self._session.run(selected(counted, {"most": exp.Max(this=column("n"))})).to_pylist()[0]["most"]
         return int(found or 0)
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures; `secret` keys the choice of the rows that are retained of each unit."""
+        return self._computed(request, schema, secret, aggregate_rows, aggregate_retained)
+
+    def partial(self, request: Request, schema: Schema, secret: bytes) -> pyarrow.Table:
+        """The same measures of some of all units, as what can be added to those of other units (`sql.partial`)."""
+        return self._computed(request, schema, secret, partial_rows, partial_retained)
+
+    def _computed(
+        self,
+        request: Request,
+        schema: Schema,
+        secret: bytes,
+        of_rows: Callable[..., T],
+        of_retained: Callable[..., T],
+    ) -> T:
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
@@ -151,9 +181,9 @@ class DuckDB(Source):
         with self._session.lock:
             if request.limits is None:
                 keys = postponed(keys, request, schema, stored)
-                run = self._session.cached((request, tables_of(request.source, schema), secret))
+                run = self._session.cached((of_rows, request, tables_of(request.source, schema), secret))
                 with self._session.registered() as register:
-                    return aggregate_rows(
+                    return of_rows(
                         run,
                         register,
                         lambda: request_rows(request, keys, values, schema, stored, secret),
@@ -164,8 +194,8 @@ class DuckDB(Source):
             table = self._bounded_table(request, keys, wanted, schema, stored, secret)
             scope = shape_of(request.source, schema).columns
             others = ["code", *(["first"] if table.firsts else [])]
-            run = self._session.cached((table.name, request.measures, tables_of(request.source, schema)))
-            return aggregate_retained(
+            run = self._session.cached((of_retained, table.name, request.measures, tables_of(request.source, schema)))
+            return of_retained(
                 run,
                 lambda: bounded_rows(table.name, table.columns, others, values, scope),
                 table.size,
@@ -179,22 +209,27 @@ class DuckDB(Source):
 
         Equal numbers are the same unit, exactly. Where each row is a unit by itself there is no such column.
         """
-        shape, stored = shape_of(relation, schema), self._ready(relation, schema)
-        made: dict[str, exp.Expr] = {
-            new: exp.cast(column(name), CLEAN[shape.columns[name].type]) for name, new in columns.items()
-        }
-        owned = shape.unit not in (None, ROW)
-        if owned:
-            made[UNIT] = column(UNIT)
-        found = self._session.run(selected(relation_sql(relation, schema, stored, set(columns), secret=secret), made))
-        if not owned:
+        found = self.owned_rows(relation, columns, schema, secret)
+        if UNIT not in found.column_names:
             return found
         numbers = found.column(UNIT).combine_chunks().dictionary_encode().indices.cast(pyarrow.int64())
         return found.drop_columns([UNIT]).append_column(UNIT, numbers)
 
+    def owned_rows(
+        self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes
+    ) -> pyarrow.Table:
+        """Columns of a relation under new names, and `unit` as it is stored."""
+        shape, stored = shape_of(relation, schema), self._ready(relation, schema)
+        made: dict[str, exp.Expr] = {
+            new: exp.cast(column(name), CLEAN[shape.columns[name].type]) for name, new in columns.items()
+        }
+        if shape.unit not in (None, ROW):
+            made[UNIT] = column(UNIT)
+        return self._session.run(selected(relation_sql(relation, schema, stored, set(columns), secret=secret), made))
+
     def _ready(self, relation: Relation, schema: Schema) -> Stored:
         """How the tables of a relation are stored; those in CSV files are read before the first question about them."""
-        tables = tables_of(relation, schema)
+        tables = tables_read(relation, schema)
         stored = {table.name: self.stored(table.name) for table in tables}
         self._load(tables)
         return stored

@@ -11,9 +11,9 @@ from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, step_bounds, sum_grid
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Aggregate, Join, PerUnit, Relation, Scan, Select, Where
-from noisette.query.schema import Schema
-from noisette.query.stability import UNIT, expressions_in, retention, shape_of
+from noisette.query.plan import Aggregate, Copies, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.schema import Schema, Table
+from noisette.query.stability import UNIT, PerValue, expressions_in, retention, shape_of
 
 __all__ = ["Hash", "Row", "Rows"]
 
@@ -57,6 +57,8 @@ class Rows:
                 return iter(self._join(self.relation))
             case PerUnit():
                 return self._per_unit(self.relation)
+            case Copies():
+                return self._copies(self.relation)
             case _:
                 assert_never(self.relation)
 
@@ -70,18 +72,33 @@ class Rows:
         return (self.hash_of(self.salt, *parts), *parts)
 
     def _scan(self, scan: Scan) -> Iterator[Row]:
-        """Clean values; a row whose unit is NULL or NaN belongs to nobody and is left out."""
+        """Clean values; a row whose unit is NULL or NaN, or that leads to none, belongs to nobody and is left out."""
         table = self.schema[scan.table]
+        units = None if table.public or table.unit is None else self._units(table)
         for stored in self.tables[scan.table]:
             row = {c.name: clean(stored[c.name][0], c.kind, stored[c.name][1]) for c in table.columns}
             made = {f"{scan.alias}.{name}": value for name, value in row.items()}
-            if not table.public and table.unit is not None:
-                unit, stored_as = stored[table.unit]
-                if unit is None or unit != unit:
-                    continue
-                made[UNIT] = unit + 0.0 if base_type(stored_as) in FLOATS else unit
-                made[_ORDER] = self._order([row[name] for name in self.read.get(table.name, ())])
-            yield made
+            if units is None:
+                yield made
+                continue
+            for unit in units(stored):
+                yield made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])}
+
+    def _units(self, table: Table) -> Callable[[Row], list[Any]]:
+        """Whose a stored row is: its own unit, or the unit of the row that its key refers to; NULL refers to none."""
+        if not table.through:
+            return lambda stored: _unit(*stored[table.unit or ""])
+        link = table.through[0]
+        above = self._units(self.schema[link.table])
+        found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
+        for row in self.tables[link.table]:
+            found[tuple(row[name][0] for name in link.there)] += above(row)
+
+        def units(stored: Row) -> list[Any]:
+            key = tuple(stored[name][0] for name in link.here)
+            return [] if None in key else found.get(key, [])
+
+        return units
 
     def _join(self, join: Join) -> list[Row]:
         """Pairs of rows; two private sides must have the same unit."""
@@ -92,7 +109,11 @@ class Rows:
             _retained(replace(self, relation=side, needed=used).rows(), limit)
             for side, limit in ((join.left, limits.left), (join.right, limits.right))
         )
-        private = not shapes[0].public and not shapes[1].public
+        if limits.by_value is not None:
+            names = [[name for name in shape.columns if name in used] for shape in shapes]
+            rows = zip((left, right), names, limits.by_value, strict=True)
+            left, right = (self._per_value(side, own, most) for side, own, most in rows)
+        private = not shapes[0].public and not shapes[1].public and limits.by_value is None
         nobody: Row = dict.fromkeys((*shapes[1].columns, UNIT, _ORDER))
         found = []
         for a in left:
@@ -107,11 +128,32 @@ class Rows:
                     for row, shape in zip((a, b), shapes, strict=True)
                     for part in ([row[n] for n in shape.columns if n in used] if shape.public else [row.get(_ORDER)])
                 ]
-                owner = _carried(b if shapes[0].public else a)
-                if owner and limits.multiplies:
+                owner = {} if limits.by_value is not None else _carried(b if shapes[0].public else a)
+                if owner and (limits.multiplies or private):
                     owner[_ORDER] = self._order(parts)
                 found.append(made | owner)
         return _retained(found, limits.result)
+
+    def _copies(self, relation: Copies) -> Iterator[Row]:
+        """Each row several times, numbered; by the number its order in a join differs, too."""
+        inner, _ = self._below(relation.source, (), self.needed)
+        for row in inner:
+            for i in range(1, relation.times + 1):
+                order = {_ORDER: self._order([row[_ORDER], i])} if _ORDER in row else {}
+                yield row | {relation.number: i} | order
+
+    def _per_value(self, rows: list[Row], names: Sequence[str], limit: PerValue) -> list[Row]:
+        """The first rows with each value, by the columns that are used; NULL meets nobody."""
+        places = [tuple(row[name] for name in limit.columns) for row in rows]
+        orders = [self._order([row[name] for name in names]) for row in rows]
+        made = [{UNIT: place, _ORDER: order} for place, order in zip(places, orders, strict=True) if None not in place]
+        kept = Counter((row[UNIT], row[_ORDER]) for row in _retained(made, limit.rows))
+        found = []
+        for row, each in zip(rows, zip(places, orders, strict=True), strict=True):
+            if kept[each]:
+                kept[each] -= 1
+                found.append(row)
+        return found
 
     def _per_unit(self, relation: PerUnit) -> Iterator[Row]:
         inner, scope = self._below(relation.source, expressions_in(relation), ())
@@ -123,6 +165,12 @@ class Rows:
             made = dict(zip(keys, values, strict=True))
             made |= {name: _of_one_unit(a, rows, scope) for name, a in relation.aggregates}
             yield made | {UNIT: unit, _ORDER: self._order(values)}
+
+
+def _unit(value: Any, stored: str) -> list[Any]:
+    if value is None or value != value:
+        return []
+    return [value + 0.0 if base_type(stored) in FLOATS else value]
 
 
 def _carried(row: Row) -> Row:

@@ -17,7 +17,7 @@ from noisette.engines.bounding import retained
 from noisette.engines.contract import INTEGERS, Source, base_type
 from noisette.engines.files import valid_table
 from noisette.engines.memory.rows import Hash, Row, Rows
-from noisette.engines.memory.values import clamped, steps_of, value_of
+from noisette.engines.memory.values import clamped, clean, steps_of, value_of
 from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, tie_breakers, words_of
 from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
@@ -27,7 +27,7 @@ from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation, Scan
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, columns_read, shape_of, tables_of
+from noisette.query.stability import ROW, UNIT, columns_read, shape_of, tables_of, tables_read
 from noisette.query.types import ARROW
 
 __all__ = ["Memory"]
@@ -74,6 +74,15 @@ class Memory(Source):
             found[column.name] = max((n for value, n in counts.items() if value is not None), default=0)
         return found
 
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns, as they are stored and when they are clean."""
+        kinds = {name: table.column(name).kind for name in columns}
+        rows = self._read(table.name)
+        stored = [tuple(row[name][0] for name in columns) for row in rows]
+        cleaned = [tuple(clean(row[name][0], kinds[name], row[name][1]) for name in columns) for row in rows]
+        known = ([key for key in keys if None not in key] for keys in (stored, cleaned))
+        return all(len(set(keys)) == len(keys) for keys in known)
+
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
         scope = shape_of(request.source, schema).columns
@@ -118,8 +127,8 @@ class Memory(Source):
         """Contribution bounding: the rows retained of each unit, by its own rows alone (`bounding`)."""
         scope, limits = shape_of(request.source, schema).columns, request.limits
         assert limits is not None
-        owner = next(table for table in tables_of(request.source, schema) if not table.public)
-        plain = base_type(self.stored(owner.name)[owner.unit or ""]) in INTEGERS
+        private = next(table for table in tables_of(request.source, schema) if not table.public)
+        plain = base_type(self.stored(private.owner)[private.unit or ""]) in INTEGERS
         owned: dict[Any, list[tuple[_Place, Row]]] = defaultdict(list)
         for place, row in ((place, row) for place, rows in groups.items() for row in rows):
             owned[row[UNIT]].append((place, row))
@@ -166,7 +175,7 @@ class Memory(Source):
         read: dict[str, list[str]] = defaultdict(list)
         for table, name in columns_read(relation, schema, used):
             read[table].append(name)
-        tables = {table.name: self._read(table.name) for table in tables_of(relation, schema)}
+        tables = {table.name: self._read(table.name) for table in tables_read(relation, schema)}
         return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read)
 
     def _read(self, name: str) -> list[Row]:

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from noisette.engines.contract import FLOATS, base_type
+from noisette.engines.contract import CLEAN, FLOATS, TEXTS, base_type
+from noisette.query import moments, pattern, texts
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.intervals import exact
 from noisette.query.kind import Kind
+from noisette.query.logarithm import logarithm
+from noisette.query.number_rules import steps_to
 from noisette.query.operations import declared, kind_of, kind_of_call, kind_of_leaf
 from noisette.query.rules import case_parts
 
@@ -42,6 +45,8 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
     [0.0, 1.25, 9.0, None]
     """
     kind, base = declared(kind), base_type(stored)
+    if value is not None and base in TEXTS and kind.type != "text":
+        value, base = _said(value, kind), CLEAN[kind.type]
     if value is None or (base in FLOATS and math.isnan(value)):
         return None if kind.nullable else _substitute(kind)
     match kind.type:
@@ -54,7 +59,15 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
         case "date" | "timestamp":
             return _moment(value, kind, base)
         case _:
-            return value
+            return value if kind.recode is None else kind.recode(value)
+
+
+def _said(text: str, kind: Kind) -> Any:
+    """What a text says as another type, as it would be stored then; None if it does not."""
+    value = texts.READERS[kind.type](text)
+    if isinstance(value, datetime.datetime):
+        return (value - _EPOCH) // datetime.timedelta(microseconds=1)
+    return (value - _EPOCH.date()).days if isinstance(value, datetime.date) else value
 
 
 def _substitute(kind: Kind) -> Any:
@@ -169,13 +182,30 @@ def _meaning(expression: Expression, scope: Mapping[str, Kind]) -> _Meaning:
             if operation in _LOOKING:
                 look = _LOOKING[operation]
                 return _Meaning(lambda row: look([part.of(row) for part in parts]), kind)
-            function = _arithmetic(operation, parts, kind) if operation in _ARITHMETIC else _STRICT[operation]
+            function = _function(operation, parts, kind)
             return _Meaning(lambda row: _strict(function, [part.of(row) for part in parts]), kind)
 
 
 def _strict(function: Callable[..., Any], values: list[Any]) -> Any:
     """Of NULL, NULL."""
     return None if None in values else function(*values)
+
+
+def _function(operation: Operation, parts: Sequence[_Meaning], kind: Kind) -> Callable[..., Any]:
+    if operation == "round":
+        return _rounding(parts[0].kind, kind)
+    return _arithmetic(operation, parts, kind) if operation in _ARITHMETIC else _STRICT[operation]
+
+
+def _rounding(own: Kind, kind: Kind) -> Callable[[Any, int], float]:
+    """In whole steps of the number's own grid where it has one, so that halves are exactly halves."""
+    grid = kind.grid
+    if grid is None or grid == own.grid:
+        return lambda x, digits: float(x)
+    if (steps := steps_to(own, grid)) is None:
+        return lambda x, digits: _snapped(float(x), grid)
+    fine, several = steps
+    return lambda x, digits: scaled(float(_half_away(_half_away(scaled(float(x), 1 / fine)) / several)), grid) + 0.0
 
 
 def _arithmetic(operation: Operation, parts: Sequence[_Meaning], kind: Kind) -> Callable[..., float]:
@@ -192,11 +222,6 @@ def _whole(rounding: Callable[[float], int]) -> Callable[[Any], float]:
 def _like(text: str, pattern: str) -> bool:
     letters = [{"%": ".*", "_": "."}.get(letter, re.escape(letter)) for letter in pattern]
     return re.fullmatch("".join(letters), text, re.DOTALL) is not None
-
-
-def _letters(change: Callable[[str], str]) -> Callable[[str], str]:
-    """Letter by letter; a letter that would become two stays."""
-    return lambda text: "".join(new if len(new := change(letter)) == 1 else letter for letter in text)
 
 
 def _case(values: list[Any]) -> Any:
@@ -238,13 +263,43 @@ _STRICT: dict[Operation, Callable[..., Any]] = {
     "not": lambda x: not x,
     "in": lambda x, *others: x in others,
     "like": _like,
-    "lower": _letters(str.lower),
-    "upper": _letters(str.upper),
+    "modulo": lambda x, n: None if n == 0 else int(math.copysign(1, x)) * (abs(int(x)) % abs(int(n))),
+    "sqrt": math.sqrt,
+    "ln": lambda x: logarithm(float(x), "ln"),
+    "log2": lambda x: logarithm(float(x), "log2"),
+    "log10": lambda x: logarithm(float(x), "log10"),
+    "matches": pattern.found,
+    "lower": texts.letter_by_letter(str.lower),
+    "upper": texts.letter_by_letter(str.upper),
     "trim": lambda text: text.strip(" "),
+    "substring": texts.substring,
+    "right": texts.right,
+    "length": len,
+    "concat": texts.joined,
+    "replace": texts.replaced,
+    "split_part": texts.part,
+    "as_text": texts.as_text,
+    "try_integer": texts.read_integer,
+    "try_real": texts.read_real,
+    "try_date": texts.read_date,
     "year": lambda day: day.year,
     "quarter": lambda day: (day.month + 2) // 3,
     "month": lambda day: day.month,
+    "week": lambda day: day.isocalendar().week,
     "day": lambda day: day.day,
+    "day_of_year": lambda day: day.timetuple().tm_yday,
     "weekday": lambda day: day.isoweekday(),
     "hour": lambda moment: moment.hour,
+    "minute": lambda moment: moment.minute,
+    "second": lambda moment: moment.second,
+    "date_trunc": moments.truncated,
+    "add_months": moments.months_later,
+    "add_days": moments.days_later,
+    "add_seconds": moments.seconds_later,
+    "day_number": moments.day_number,
+    "as_date": lambda moment: datetime.date(moment.year, moment.month, moment.day),
+    "as_timestamp": lambda at: (
+        at if isinstance(at, datetime.datetime) else datetime.datetime.combine(at, _EPOCH.time())
+    ),
+    "strftime": moments.formatted,
 }

@@ -26,7 +26,7 @@ from noisette.engines.sql.relation import selected
 from noisette.engines.sql.syntax import column, is_null
 from noisette.query.measure import Exact, Measure
 
-__all__ = ["Run", "aggregate_retained", "aggregate_rows"]
+__all__ = ["Run", "aggregate_retained", "aggregate_rows", "aggregates_of", "grouped"]
 
 Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
 """Runs a SELECT, which is written only on a cache miss."""
@@ -57,8 +57,8 @@ def aggregate_rows(
     places = [f"g{i}" for i in range(len(keys))]
 
     def groups() -> exp.Select:
-        grouped = cleaned(_grouped(rows(), names, _aggregates(plain, values, bounded=False)), keys, columns)
-        return _cut(coded(grouped, keys, columns, register), places, columns)
+        made = cleaned(grouped(rows(), names, aggregates_of(plain, values, bounded=False)), keys, columns)
+        return _cut(coded(made, keys, columns, register), places, columns)
 
     found = run(groups)
     index = found.select(places).append_column("code", pyarrow.array(np.arange(len(found))))
@@ -114,8 +114,8 @@ def _aggregated(
     columns = [f"m{i}" for i in range(len(plain))]
     made = {}
     if plain:
-        aggregates = _aggregates(plain, values, bounded=bounded)
-        found = run(lambda: _cut(numbers(_grouped(rows(), by, aggregates), columns), ["code"], columns))
+        aggregates = aggregates_of(plain, values, bounded=bounded)
+        found = run(lambda: _cut(numbers(grouped(rows(), by, aggregates), columns), ["code"], columns))
         at = whole_numbers(found.column("code"))
         made = {
             m: _scattered(at, whole_numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)
@@ -124,7 +124,8 @@ def _aggregated(
     return tuple(made[m] for m in measures)
 
 
-def _aggregates(measures: Sequence[Measure], values: Mapping[Valued, str], *, bounded: bool) -> dict[str, exp.Expr]:
+def aggregates_of(measures: Sequence[Measure], values: Mapping[Valued, str], *, bounded: bool) -> dict[str, exp.Expr]:
+    """What is computed of each group, as m0, m1, ..."""
     names = [values[v] if (v := valued(m)) is not None else "" for m in measures]
     return {
         f"m{i}": measured(m, name, bounded=bounded) for i, (m, name) in enumerate(zip(measures, names, strict=True))
@@ -135,9 +136,10 @@ def _cut(groups: exp.Select, places: Sequence[str], columns: Sequence[str]) -> e
     return selected(groups, {p: column(p) for p in places} | {name: cut(column(name)) for name in columns})
 
 
-def _grouped(rows: exp.Select, by: Sequence[str], made: Mapping[str, exp.Expr]) -> exp.Select:
-    grouped = selected(rows, {name: column(name) for name in by} | dict(made))
-    return grouped.group_by(*(column(name) for name in by), copy=False) if by else grouped
+def grouped(rows: exp.Select, by: Sequence[str], made: Mapping[str, exp.Expr]) -> exp.Select:
+    """The groups of rows by some columns, and what is made of each."""
+    found = selected(rows, {name: column(name) for name in by} | dict(made))
+    return found.group_by(*(column(name) for name in by), copy=False) if by else found
 
 
 def _histogram(
@@ -156,7 +158,7 @@ def _histogram(
 
     def cells() -> exp.Select:
         there = selected(rows(), {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
-        return numbers(_grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
+        return numbers(grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
 
     found = run(cells)
     cell = np.clip(whole_numbers(found.column(name)) - m.low, 0, m.cells - 1)

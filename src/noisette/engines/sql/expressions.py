@@ -10,12 +10,11 @@ in `stored`; all expressions see clean values under quoted names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 from sqlglot import exp
 
+from noisette.engines.sql.functions import FUNCTIONS
 from noisette.engines.sql.stored import normalised
 from noisette.engines.sql.syntax import (
     any_of,
@@ -35,6 +34,7 @@ from noisette.engines.sql.syntax import (
     snapped,
     try_cast,
 )
+from noisette.engines.sql.written import Writer, Written
 from noisette.exact.number import floor_log2
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.intervals import exact, step_bounds
@@ -43,23 +43,6 @@ from noisette.query.operations import kind_of, kind_of_call, kind_of_leaf
 from noisette.query.rules import case_parts
 
 __all__ = ["WRITERS", "normalised", "to_engine", "to_steps"]
-
-
-@dataclass(frozen=True)
-class Written:
-    """An expression for the engine, with what is known of it."""
-
-    sql: exp.Expr
-    kind: Kind
-    missing: tuple[exp.Expr, ...] = ()
-    double: bool = False
-
-    def as_double(self) -> exp.Expr:
-        """The same number as a DOUBLE."""
-        return self.sql if self.double else exp.cast(self.sql, "DOUBLE")
-
-
-Writer: TypeAlias = Callable[[Sequence[Written], Kind], exp.Expr]
 
 
 def to_engine(expression: Expression, scope: Mapping[str, Kind]) -> exp.Expr:
@@ -175,15 +158,6 @@ def _coalesce(parts: Sequence[Written], kind: Kind) -> exp.Expr:
     return exp.Coalesce(this=parts[0].sql.copy(), expressions=[part.sql.copy() for part in parts[1:]])
 
 
-def _function(node: type[exp.Func], *more: exp.Expr) -> Writer:
-    extra = {"expression": more[0]} if more else {}
-    return lambda parts, kind: node(this=parts[0].sql.copy(), **{name: arg.copy() for name, arg in extra.items()})
-
-
-def _part(name: str) -> Writer:
-    return lambda parts, kind: exp.Extract(this=exp.var(name), expression=parts[0].sql.copy())
-
-
 WRITERS: Mapping[Operation, Writer] = {
     "add": _arithmetic(exp.Add),
     "subtract": _arithmetic(exp.Sub),
@@ -209,18 +183,10 @@ WRITERS: Mapping[Operation, Writer] = {
     "like": _infix(exp.Like),
     "case": _case,
     "coalesce": _coalesce,
-    "lower": _function(exp.Lower),
-    "upper": _function(exp.Upper),
-    "trim": _function(exp.Trim, exp.Literal.string(" ")),
-    "year": _part("year"),
-    "quarter": _part("quarter"),
-    "month": _part("month"),
-    "day": _part("day"),
-    "weekday": _part("isodow"),
-    "hour": _part("hour"),
+    **FUNCTIONS,
 }
 
-DOUBLES = ("add", "subtract", "multiply", "divide", "negate", "abs", "floor", "ceil")
+DOUBLES = ("add", "subtract", "multiply", "divide", "negate", "abs", "floor", "ceil", "round")
 """These come as DOUBLE, even where they are whole numbers."""
 
 
@@ -236,6 +202,8 @@ def _missing(operation: Operation, parts: Sequence[Written], sql: exp.Expr) -> t
         case "coalesce":
             return (chain(exp.And, [_somewhere(part) for part in parts]),)
         case "and" | "or":
+            return (is_null(sql),)
+        case "modulo" | "try_integer" | "try_real" | "try_date":
             return (is_null(sql),)
         case _:
             return _together(parts)

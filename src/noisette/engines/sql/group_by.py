@@ -184,7 +184,7 @@ def bounded_rows(
     values: Mapping[Valued, str],
     scope: Mapping[str, Kind],
 ) -> exp.Select:
-    """The rows of a table that holds columns of a relation under other names, with what is measured of them."""
+    """The rows with a code of a table that holds columns of a relation under other names, with what is measured."""
     others = {name: column(name) for name in others}
     asked = {name for wanted in values for name in columns_of(wanted[1])}
     held = {name: column(new) for name, new in columns.items() if name in asked}
@@ -192,6 +192,7 @@ def bounded_rows(
         n: exp.cast(sql, "BIGINT") if scope[n].type == "integer" else sql for n, sql in held.items()
     }
     rows = exp.select(exp.Star()).from_(exp.to_identifier(table, quoted=True))
+    rows = rows.where(exp.Not(this=is_null(column("code"))))
     return selected(selected(rows, clean | others), {n: _value(v, scope) for v, n in values.items()} | others)
 
 
@@ -253,13 +254,14 @@ def matched(
 
     `on` maps columns of the rows to columns of the table, `taken` maps new names to columns of the table.
     """
-    made = [exp.alias_(column(name, "rows"), name, quoted=True) for name in sorted(others)]
-    made += [exp.alias_(column(name, "domain"), new, quoted=True) for new, name in taken.items()]
+    made = [exp.alias_(column(name, "rows"), name, quoted=True, copy=False) for name in sorted(others)]
+    made += [exp.alias_(column(name, "domain"), new, quoted=True, copy=False) for new, name in taken.items()]
     pairs = [exp.NullSafeEQ(this=column(a, "rows"), expression=column(b, "domain")) for a, b in on.items()]
     other = exp.Table(
         this=exp.to_identifier(table, quoted=True), alias=exp.TableAlias(this=exp.to_identifier("domain"))
     )
-    return exp.select(*made).from_(rows.subquery("rows")).join(other, on=exp.and_(*pairs), join_type="inner")
+    found = exp.select(*made, copy=False).from_(rows.subquery("rows", copy=False), copy=False)
+    return found.join(other, on=exp.and_(*pairs), join_type="inner", copy=False)
 
 
 def released_keys(groups: pyarrow.Table, keys: Sequence[Key]) -> pyarrow.Table:

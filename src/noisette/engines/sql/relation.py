@@ -14,7 +14,8 @@ are left out of everything.
 Where a join retains some rows of each unit (`stability.retention`), a column "order" travels along too: the columns of
 the row's table that the question reads, behind a hash of them. The first rows of a unit in that order are retained, so
 the choice depends on the unit's own rows alone; both sides of a self-join choose alike; and rows that tie are the same
-to the question.
+to the question. Where rows of different units meet, those with each value are then retained in the same way, by the
+columns that are used.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -35,6 +36,7 @@ from noisette.engines.sql.syntax import (
     hash_of,
     is_nan,
     number,
+    own,
     positive_zero,
     row_of,
     scaled,
@@ -46,11 +48,21 @@ from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, sum_grid
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Aggregate, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.plan import Aggregate, Copies, Join, PerUnit, Relation, Scan, Select, Where
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, Shape, columns_read, expressions_in, retention, shape_of
+from noisette.query.stability import (
+    ROW,
+    UNIT,
+    PerValue,
+    Retention,
+    Shape,
+    columns_read,
+    expressions_in,
+    retention,
+    shape_of,
+)
 
-__all__ = ["Stored", "relation_sql", "selected", "unit_type"]
+__all__ = ["Stored", "as_compared", "relation_sql", "selected", "unit_type"]
 
 Stored: TypeAlias = Mapping[str, Mapping[str, str]]
 """For each table its columns and the types they are stored as."""
@@ -65,7 +77,8 @@ ORDER = "order"
 class _Reading:
     """What the SELECT of a relation depends on beside the relation.
 
-    `read`: the columns of each table that the question reads · `ordered`: whether the column "order" is needed.
+    `read`: the columns of each table that the question reads · `ordered`: whether the column "order" is needed ·
+    `owned`: whether the column "unit" is.
     """
 
     schema: Schema
@@ -74,6 +87,7 @@ class _Reading:
     seed: int
     read: Mapping[str, tuple[str, ...]]
     ordered: bool = False
+    owned: bool = True
 
 
 def relation_sql(
@@ -111,7 +125,7 @@ def _sql(relation: Relation, needed: Collection[str], reading: _Reading) -> exp.
             return _scan(relation, names, reading)
         case Where(source, condition):
             inner, scope = _below(source, (condition,), names, reading)
-            return selected(inner, _same(names, shape, reading)).where(to_engine(condition, scope))
+            return selected(inner, _same(names, shape, reading)).where(to_engine(condition, scope), copy=False)
         case Select(source, columns):
             wanted = {name: e for name, e in columns if name in names}
             inner, scope = _below(source, wanted.values(), (), reading)
@@ -120,6 +134,8 @@ def _sql(relation: Relation, needed: Collection[str], reading: _Reading) -> exp.
             return _join(relation, names, reading)
         case PerUnit():
             return _per_unit(relation, names, reading)
+        case Copies():
+            return _copies(relation, names, reading)
         case _:
             assert_never(relation)
 
@@ -130,7 +146,8 @@ def selected(rows: exp.Select | exp.Union, columns: Mapping[str, exp.Expr]) -> e
 
 
 def _listed(columns: Mapping[str, exp.Expr]) -> list[exp.Expr]:
-    return [exp.alias_(sql, name, quoted=True) for name, sql in (columns or {"nothing": exp.true()}).items()]
+    named = (columns or {"nothing": exp.true()}).items()
+    return [exp.Alias(this=own(sql), alias=exp.to_identifier(name, quoted=True)) for name, sql in named]
 
 
 def _check_names(shape: Shape) -> None:
@@ -144,7 +161,8 @@ def _check_names(shape: Shape) -> None:
 
 def _same(names: Iterable[str], shape: Shape, reading: _Reading) -> dict[str, exp.Expr]:
     """Columns as they are, and the unit and the order if they are there."""
-    carried = [] if shape.unit in (None, ROW) else [UNIT, ORDER] if reading.ordered else [UNIT]
+    carried = [UNIT] * reading.owned + [ORDER] * reading.ordered
+    carried = [] if shape.unit in (None, ROW) else carried
     return {name: column(name) for name in (*names, *carried)}
 
 
@@ -166,8 +184,20 @@ def _order(parts: Sequence[exp.Expr], reading: _Reading) -> exp.Expr:
 
 def _retained(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
     """The first rows of each unit in the order."""
-    order = exp.Order(expressions=[exp.Ordered(this=column(ORDER), nulls_first=False)])
-    rank = exp.Window(this=exp.RowNumber(), partition_by=[column(UNIT)], order=order)
+    return _first(rows, names, limit, [UNIT], column(ORDER))
+
+
+def _per_value(rows: exp.Select, names: Sequence[str], limit: PerValue, reading: _Reading) -> exp.Select:
+    """The first rows with each value, by all columns that the question uses: rows that tie are the same to it."""
+    known = chain(exp.And, [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in limit.columns])
+    order = _order([column(name) for name in names], reading)
+    return _first(selected(rows, {n: column(n) for n in names}).where(known), names, limit.rows, limit.columns, order)
+
+
+def _first(rows: exp.Select, names: Iterable[str], limit: int, by: Sequence[str], order_by: exp.Expr) -> exp.Select:
+    """The first rows in an order among those that agree in some columns."""
+    order = exp.Order(expressions=[exp.Ordered(this=order_by, nulls_first=False)])
+    rank = exp.Window(this=exp.RowNumber(), partition_by=[column(name) for name in by], order=order)
     same = {name: column(name) for name in names}
     ranked = selected(rows, {**same, "rank": rank})
     return selected(ranked, same).where(exp.LTE(this=column("rank"), expression=number(limit)))
@@ -189,24 +219,56 @@ def _retained_of_few(rows: exp.Select, names: Iterable[str], limit: int) -> exp.
 
 def _scan(relation: Scan, names: Iterable[str], reading: _Reading) -> exp.Select:
     table, stored = reading.schema[relation.table], reading.stored[relation.table]
+    own = "child" if table.through and reading.owned else None
 
     def clean(name: str) -> exp.Expr:
-        return normalised(column(name), table.column(name).kind, _stored(name, table, stored))
+        return normalised(column(name, own), table.column(name).kind, _stored(name, table, stored))
 
     plain = {name: name.removeprefix(f"{relation.alias}.") for name in names}
-    made = {name: column(own) if name in reading.raw else clean(own) for name, own in plain.items()}
+    made = {name: column(stem, own) if name in reading.raw else clean(stem) for name, stem in plain.items()}
+    private = not table.public and table.unit is not None
+    if private and reading.ordered:
+        made[ORDER] = _order([clean(name) for name in reading.read.get(table.name, ())], reading)
+    if private and reading.owned:
+        return _owned(table, made, reading)
+    return exp.select(*_listed(made)).from_(exp.to_identifier(table.name, quoted=True))
+
+
+def _owned(table: Table, made: dict[str, exp.Expr], reading: _Reading) -> exp.Select:
+    """Columns of the rows of a table that belong to somebody, and their unit.
+
+    Along a foreign key it is the unit of the row that is referred to: keys are compared as they are stored. A table
+    that refers to another is called "child" here, and those that it refers to have no other columns than keys.
+    """
+    stored = reading.stored[table.name]
     rows = exp.to_identifier(table.name, quoted=True)
-    if table.public or table.unit is None:
-        return exp.select(*_listed(made)).from_(rows)
-    unit, base = column(table.unit), base_type(_unit_stored(table, stored))
+    if table.through:
+        link = table.through[0]
+        far = reading.schema[link.table]
+        deeper = "child" if far.through else None
+        keys = [_compared(column(there, deeper), far, reading) for there in link.there]
+        above = _owned(far, {f"key{i}": key for i, key in enumerate(keys)}, reading)
+        pairs = [(_compared(column(here, "child"), table, reading), f"key{i}") for i, here in enumerate(link.here)]
+        met = chain(exp.And, [binary(exp.EQ, key, column(name, "parent")) for key, name in pairs])
+        child = exp.Table(this=rows, alias=exp.TableAlias(this=exp.to_identifier("child")))
+        listed = _listed(made | {UNIT: column(UNIT, "parent")})
+        return exp.select(*listed).from_(child).join(above.subquery("parent"), on=met, join_type="inner")
+    unit, base = column(table.unit or ""), base_type(_unit_stored(table, stored))
     owner = positive_zero(unit) if base in FLOATS else exp.cast(unit, "VARCHAR") if base in AS_TEXT else unit
     owned: exp.Expr = exp.Not(this=exp.Is(this=unit.copy(), expression=exp.null()))
     if base in FLOATS:
         owned = exp.And(this=owned, expression=exp.Not(this=is_nan(unit)))
-    made[UNIT] = owner
-    if reading.ordered:
-        made[ORDER] = _order([clean(name) for name in reading.read.get(table.name, ())], reading)
-    return exp.select(*_listed(made)).from_(rows).where(owned)
+    return exp.select(*_listed(made | {UNIT: owner})).from_(rows).where(owned)
+
+
+def _compared(key: exp.Column, table: Table, reading: _Reading) -> exp.Expr:
+    """A column of a foreign key, as what is equal where the stored values are."""
+    return as_compared(key, _stored(key.name, table, reading.stored[table.name]))
+
+
+def as_compared(key: exp.Column, stored: str) -> exp.Expr:
+    """A stored column as what can be compared with that of another table: an ENUM is the text that it stands for."""
+    return exp.cast(key, "VARCHAR") if base_type(stored) == "ENUM" else key
 
 
 def _stored(name: str, table: Table, stored: Mapping[str, str]) -> str:
@@ -227,11 +289,12 @@ def unit_type(relation: Relation, schema: Schema, stored: Stored) -> str:
     """The type that the units of a relation have, with its parameters."""
     match relation:
         case Scan(name):
-            found = _unit_stored(schema[name], stored[name])
+            owner = schema[schema[name].owner]
+            found = _unit_stored(owner, stored[owner.name])
             return "VARCHAR" if base_type(found) == "ENUM" else found.upper()
         case Join(left, right):
             return unit_type(right if shape_of(left, schema).public else left, schema, stored)
-        case Where(source) | Select(source) | PerUnit(source):
+        case Where(source) | Select(source) | PerUnit(source) | Copies(source):
             return unit_type(source, schema, stored)
         case _:
             assert_never(relation)
@@ -246,29 +309,91 @@ def _join(relation: Join, names: Collection[str], reading: _Reading) -> exp.Sele
     if set(left.columns) & set(right.columns):
         raise InputError("Give the two sides of a join different names: a AS x JOIN a AS y.")
     limits = retention(relation, reading.schema)
+    if limits.by_value is not None:
+        return _join_by_value(relation, names, limits, reading)
     ordered = reading.ordered or limits.result is not None
     used = {*names, *(name for pair in relation.on for name in pair)}
+    unowned = _with_the_unit_of_the_other(relation, limits, reading)
     sides = {
-        "l": _side(relation.left, used, limits.left, replace(reading, ordered=ordered)),
-        "r": _side(relation.right, used, limits.right, replace(reading, ordered=ordered)),
+        "l": _side(relation.left, used, limits.left, replace(reading, ordered=ordered, owned=unowned != "left")),
+        "r": _side(relation.right, used, limits.right, replace(reading, ordered=ordered, owned=unowned != "right")),
     }
     conditions = [_equal(a, left.columns[a], b, right.columns[b]) for a, b in relation.on]
-    if not left.public and not right.public:
+    if not left.public and not right.public and unowned is None:
         _check_units(relation, reading.schema, reading.stored)
         conditions.append(binary(exp.EQ, column(UNIT, "l"), column(UNIT, "r")))
     made: dict[str, exp.Expr] = {name: column(name, "l" if name in left.columns else "r") for name in names}
     if not {left.unit, right.unit} <= {None, ROW}:
-        owner = "r" if left.public else "l"
+        owner = "r" if left.public or unowned == "left" else "l"
         made[UNIT] = column(UNIT, owner)
         if ordered:
             parts = [*_parts("l", left, used), *_parts("r", right, used)]
-            made[ORDER] = _order(parts, reading) if limits.multiplies else column(ORDER, owner)
-    tables = [rows.subquery(side) for side, rows in sides.items()]
+            both = limits.multiplies or limits.child is not None
+            made[ORDER] = _order(parts, reading) if both else column(ORDER, owner)
+    tables = [rows.subquery(side, copy=False) for side, rows in sides.items()]
     met = chain(exp.And, conditions)
-    rows = exp.select(*_listed(made)).from_(tables[0]).join(tables[1], on=met, join_type=relation.how)
+    rows = exp.select(*_listed(made), copy=False).from_(tables[0], copy=False)
+    rows = rows.join(tables[1], on=met, join_type=relation.how, copy=False)
     if limits.result is None:
         return rows
     return _retained(rows, [name for name in made if name != ORDER or reading.ordered], limits.result)
+
+
+def _join_by_value(relation: Join, names: Collection[str], limits: Retention, reading: _Reading) -> exp.Select:
+    """Pairs of rows of any units: of each side those that are retained of a unit, then those with each value."""
+    assert limits.by_value is not None
+    used = {*names, *(name for pair in relation.on for name in pair)}
+    shapes = [shape_of(side, reading.schema) for side in (relation.left, relation.right)]
+    below = replace(reading, ordered=False, owned=True)
+    sides = zip((relation.left, relation.right), shapes, (limits.left, limits.right), limits.by_value, strict=True)
+    left, right = (
+        _per_value(_side(side, used, most, below), [n for n in shape.columns if n in used], by, reading)
+        for side, shape, most, by in sides
+    )
+    met = chain(exp.And, [_equal(a, shapes[0].columns[a], b, shapes[1].columns[b]) for a, b in relation.on])
+    made = {name: column(name, "l" if name in shapes[0].columns else "r") for name in names}
+    rows = exp.select(*_listed(made), copy=False).from_(left.subquery("l", copy=False), copy=False)
+    return rows.join(right.subquery("r", copy=False), on=met, join_type="inner", copy=False)
+
+
+def _with_the_unit_of_the_other(relation: Join, limits: Retention, reading: _Reading) -> str | None:
+    """The side of a join along its foreign key whose unit need not be looked up: it is that of the row it meets."""
+    if limits.child is None or (limits.child, relation.how) == ("left", "left"):  # there a row may meet none
+        return None
+    swapped = limits.child == "right"
+    child, parent = (relation.right, relation.left) if swapped else (relation.left, relation.right)
+    pairs = {(b, a) if swapped else (a, b) for a, b in relation.on}
+    while isinstance(child, Where):
+        child = child.source
+    if not isinstance(child, Scan) or not reading.schema[child.table].through:
+        return None
+    link = reading.schema[child.table].through[0]
+    for far in (scan for scan in _scans(parent) if scan.table == link.table):
+        keys = [(child, here) for here in link.here] + [(far, there) for there in link.there]
+        met = {(f"{child.alias}.{here}", f"{far.alias}.{there}") for here, there in link.on}
+        if met <= pairs and all(_as_stored(scan.table, name, reading) for scan, name in keys):
+            return limits.child
+    return None
+
+
+def _scans(relation: Relation) -> list[Scan]:
+    """The tables whose columns a relation has as they are."""
+    match relation:
+        case Scan():
+            return [relation]
+        case Where(source):
+            return _scans(source)
+        case Join(left, right):
+            return _scans(left) + _scans(right)
+        case _:
+            return []
+
+
+def _as_stored(table: str, name: str, reading: _Reading) -> bool:
+    """Whether clean values of a column are equal exactly where the stored ones are."""
+    stored, key = reading.stored[table][name], column(name)
+    clean = normalised(key, reading.schema[table].column(name).kind, stored)
+    return clean == key or (base_type(stored) in INTEGERS and clean == exp.cast(key, "BIGINT"))
 
 
 def _side(relation: Relation, used: Collection[str], limit: int | None, reading: _Reading) -> exp.Select:
@@ -309,6 +434,26 @@ def _check_units(relation: Join, schema: Schema, stored: Stored) -> None:
     types = {unit_type(side, schema, stored) for side in (relation.left, relation.right)}
     if len(types) > 1 and not types <= set(INTEGERS):
         raise InputError("Store the units of both tables as the same type: joined units must be equal as they are.")
+
+
+# Copies
+
+
+def _copies(relation: Copies, names: Collection[str], reading: _Reading) -> exp.Select:
+    """The rows once for each copy, with its number; the order of a row in a join depends on the copy, too."""
+    shape = shape_of(relation, reading.schema)
+    same = _same([name for name in names if name != relation.number], shape, reading)
+    rows = _sql(relation.source, [name for name in names if name != relation.number], reading)
+    made = []
+    for i in range(1, relation.times + 1):
+        copy = exp.cast(number(i), "BIGINT")
+        columns = same | ({relation.number: copy} if relation.number in names else {})
+        if ORDER in same:
+            columns[ORDER] = _order([column(ORDER), copy], reading)
+        made.append(selected(rows.copy(), columns))
+    return selected(
+        exp.union(*made, distinct=False), {name: column(name) for name in (*names, *_same((), shape, reading))}
+    )
 
 
 # One row for each unit

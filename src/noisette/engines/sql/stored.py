@@ -9,17 +9,20 @@
 | an integer of any width, a DECIMAL | BIGINT for an integer (halves away from 0), DOUBLE for a real |
 | a date or timestamp beyond the bounds | the nearer bound; an infinite one without bounds is NULL |
 | a date stored as such, or a timestamp, before year 1 or after 9999 | the first or last one that Python has |
+| text in a column that is declared as another type | what it says (`texts`), else NULL; then as above |
+| text that is recoded (`query.recode`) | the value that it means |
 | text that is none of the keys | the same text: whoever groups by it leaves it out |
 | NULL | NULL; in a column declared without NULL, 0 (or the bound nearest to it), '', FALSE or 1970-01-01 |
 """
 
 import datetime
+import re
 from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
 
-from noisette.engines.contract import FLOATS, INTEGERS, STORED, base_type
+from noisette.engines.contract import CLEAN, FLOATS, INTEGERS, STORED, TEXTS, base_type
 from noisette.engines.sql.syntax import (
     choose,
     clamped,
@@ -35,6 +38,7 @@ from noisette.engines.sql.syntax import (
     snapped,
     try_cast,
 )
+from noisette.engines.sql.texts import as_type, recoded
 from noisette.errors import InputError
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Type, Value
@@ -45,11 +49,14 @@ __all__ = ["normalised", "stored_steps"]
 
 MOST = 2**63 - 1
 
+_MOST_DIGITS = {"integer": 18, "real": 15}  # of decimals that all fit 64 bits, or 53
+_EXACT = 2**50
+
 _EARLIEST: dict[Type, Value] = {"date": datetime.date.min, "timestamp": datetime.datetime.min}
 _LATEST: dict[Type, Value] = {"date": datetime.date.max, "timestamp": datetime.datetime.max}
 
 
-def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
+def normalised(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
     """The clean value of a column that the engine stores as `stored` (`contract.STORED`).
 
     >>> pay = Kind("real", Fraction(0), Fraction(9))
@@ -59,22 +66,29 @@ def normalised(column: exp.Column, kind: Kind, stored: str) -> exp.Expr:
     base = base_type(stored)
     if base not in STORED[kind.type]:
         raise InputError(f"A column stored as {base} cannot be declared as {kind.type}: declare the type it has.")
+    if base in TEXTS and kind.type != "text":
+        return normalised(as_type(column, kind.type), kind, CLEAN[kind.type])
     kind = declared(kind)
     match kind.type:
         case "integer":
-            clean = _integer(column, kind, base)
+            clean = _integer(column, kind, stored)
+        case "real" if _on_grid(kind, stored):
+            return _within(column, exp.cast(column, "DOUBLE"), kind)
         case "real":
             clean = _real(column, kind, base)
+        case "date" | "timestamp" if base == kind.type.upper() and kind.bounded:  # infinite ones are beyond the bounds
+            return _within(column, column, kind)
         case "date" | "timestamp":
             clean = _moment(column, kind, base)
         case "text" | "boolean":
             clean = column.copy() if base in ("VARCHAR", "BOOLEAN") else exp.cast(column, "VARCHAR")
+            clean = clean if kind.recode is None else recoded(clean, kind.recode)
     if kind.nullable or kind.type == "integer" or _in_cases(kind, base):
         return clean
     return exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
 
 
-def _real(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
+def _real(column: exp.Expr, kind: Kind, base: str) -> exp.Expr:
     double = column if base == "DOUBLE" else exp.cast(column, "DOUBLE")
     inside = positive_zero(double) if kind.grid is None else snapped(double, kind.grid)
     low, high = _bound(kind.low, float), _bound(kind.high, float)
@@ -96,7 +110,7 @@ def _in_cases(kind: Kind, base: str) -> bool:
     return kind.type == "real" and base in FLOATS and kind.bounded
 
 
-def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
+def stored_steps(column: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
     """The whole number of grid steps of a stored double: what `normalised` and then `to_steps` make of it, at once.
 
     >>> pay = Kind("real", Fraction(0), Fraction(9))
@@ -113,8 +127,9 @@ def stored_steps(column: exp.Column, kind: Kind, grid: Fraction) -> exp.Expr:
     return choose((between, steps), below, above, otherwise=exp.null() if kind.nullable else number(zero))
 
 
-def _integer(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
-    whole = _cut(column, base) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
+def _integer(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
+    base = base_type(stored)
+    whole = _cut(column, stored) if base not in INTEGERS else column if base == "BIGINT" else exp.cast(column, "BIGINT")
     if not kind.nullable:
         whole = exp.Coalesce(this=whole, expressions=[constant(_substitute(kind))])
     if kind.grid is not None and kind.grid > 1:
@@ -135,8 +150,11 @@ def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
     return found
 
 
-def _cut(column: exp.Column, base: str) -> exp.Expr:
+def _cut(column: exp.Expr, stored: str) -> exp.Expr:
     """The nearest integer of 64 bits."""
+    base, (width, _) = base_type(stored), _digits(stored)
+    if base == "DECIMAL" and width <= _MOST_DIGITS["integer"]:
+        return try_cast(column, "BIGINT")
     whole = rounded(column) if base in FLOATS else column
     nan = [(is_nan(column), exp.null())] if base in FLOATS else []
     up = exp.GT(this=column.copy(), expression=number(0)), number(MOST)
@@ -144,7 +162,43 @@ def _cut(column: exp.Column, base: str) -> exp.Expr:
     return exp.Coalesce(this=try_cast(whole, "BIGINT"), expressions=[choose(*nan, up, down, otherwise=exp.null())])
 
 
-def _moment(column: exp.Column, kind: Kind, base: str) -> exp.Expr:
+def _within(column: exp.Expr, value: exp.Expr, kind: Kind) -> exp.Expr:
+    """A value within both bounds of its kind, by LEAST and GREATEST; there is no NaN."""
+    low, high = (constant(_as_value(end, kind.type)) for end in kind.ends)
+    if not kind.nullable:
+        return least(greatest(exp.Coalesce(this=value.copy(), expressions=[constant(_substitute(kind))]), low), high)
+    missing = exp.Is(this=column.copy(), expression=exp.null())
+    return choose((missing, exp.null()), otherwise=least(greatest(value, low), high))
+
+
+def _as_value(end: Fraction, type_: Type) -> Value:
+    return end if type_ == "real" else moment(end, type_)
+
+
+def _on_grid(kind: Kind, stored: str) -> bool:
+    """Whether every decimal within the bounds is the double of a multiple of the grid already: rounding changes none.
+
+    The engine divides the digits, below 2^53, by a power of ten: the double nearest to the quotient, and never -0.0.
+    """
+    width, scale = _digits(stored)
+    if base_type(stored) != "DECIMAL" or not kind.bounded or width > _MOST_DIGITS["real"]:
+        return False
+    grid = kind.grid or Fraction(1, 10**scale)
+    most = max(abs(end) for end in kind.ends) / grid
+    return (Fraction(1, 10**scale) / grid).denominator == 1 and most < _EXACT
+
+
+def _digits(stored: str) -> tuple[int, int]:
+    """The digits of a DECIMAL, and how many of them are behind the point.
+
+    >>> _digits("DECIMAL(15,2)")
+    (15, 2)
+    """
+    found = re.search(r"\((\d+),\s*(\d+)\)", stored)
+    return (int(found[1]), int(found[2])) if found else (38, 0)
+
+
+def _moment(column: exp.Expr, kind: Kind, base: str) -> exp.Expr:
     same = base == kind.type.upper()
     clean = column if same else try_cast(column, kind.type.upper())
     low = None if kind.low is None else constant(moment(kind.low, kind.type))

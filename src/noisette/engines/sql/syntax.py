@@ -15,8 +15,8 @@ from noisette.query.kind import Value
 
 __all__ = [
     "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "greatest", "hash_of", "is_finite",
-    "is_nan", "is_null", "least", "number", "positive_zero", "rounded", "row_of", "scaled", "snapped", "text_of",
-    "try_cast",
+    "is_nan", "is_null", "least", "number", "own", "positive_zero", "rounded", "row_of", "scaled", "snapped",
+    "text_of", "try_cast",
 ]  # fmt: skip
 
 
@@ -64,7 +64,12 @@ def _part_of(node: exp.Expr) -> str:
 
 def try_cast(sql: exp.Expr, to: str) -> exp.Expr:
     """The same value as another type, or NULL where that cannot be: a cast that does not fail."""
-    return exp.TryCast(this=sql.copy(), to=exp.DataType.build(to, dialect="duckdb"))
+    return exp.TryCast(this=own(sql), to=exp.DataType.build(to, dialect="duckdb"))
+
+
+def own(sql: exp.Expr) -> exp.Expr:
+    """A tree for a new place: the same where it has none yet, or else a copy. Copies are most of what trees cost."""
+    return sql if sql.parent is None else sql.copy()
 
 
 def hash_of(*values: exp.Expr) -> exp.Expr:
@@ -79,7 +84,7 @@ def row_of(*values: exp.Expr) -> exp.Expr:
 
 def is_nan(sql: exp.Expr) -> exp.Expr:
     """Whether a double is no number."""
-    return exp.IsNan(this=sql.copy())
+    return exp.IsNan(this=own(sql))
 
 
 def is_finite(sql: exp.Expr) -> exp.Expr:
@@ -89,7 +94,7 @@ def is_finite(sql: exp.Expr) -> exp.Expr:
 
 def rounded(sql: exp.Expr) -> exp.Expr:
     """The nearest whole number, halves away from 0."""
-    return exp.Round(this=sql.copy())
+    return exp.Round(this=own(sql))
 
 
 def least(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
@@ -107,7 +112,7 @@ def greatest(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
 
 def column(name: str, table: str | None = None) -> exp.Column:
     """A column by its name, quoted; and of which table, where several have it."""
-    return exp.column(exp.to_identifier(name, quoted=True), table=table)
+    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(table) if table else None)
 
 
 def constant(value: Value) -> exp.Expr:
@@ -139,8 +144,10 @@ def number(value: int | float) -> exp.Expr:
 
 
 def binary(node: type[exp.Binary], left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """Two expressions and what is between them, in parentheses; both are copied."""
-    return exp.Paren(this=node(this=left.copy(), expression=right.copy()))
+    """Two expressions and what is between them, in parentheses."""
+    made = node(this=own(left))
+    made.set("expression", own(right))  # by now the left one has its place: the two may be one tree
+    return exp.Paren(this=made)
 
 
 def any_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
@@ -150,10 +157,11 @@ def any_of(conditions: Sequence[exp.Expr]) -> exp.Expr:
 
 def chain(node: type[exp.Binary], parts: Sequence[exp.Expr]) -> exp.Expr:
     """Any number of expressions with the same word between them."""
-    made = parts[0].copy()
+    made = exp.Paren(this=own(parts[0]))
     for part in parts[1:]:
-        made = node(this=made, expression=part.copy())
-    return exp.Paren(this=made)
+        made.set("this", node(this=made.this))
+        made.this.set("expression", own(part))
+    return made
 
 
 def is_null(sql: exp.Expr) -> exp.Expr:

@@ -1,0 +1,286 @@
+"""PostgreSQL as an engine: the server reads one snapshot, and this process computes.
+
+The columns that a question reads come over in binary, in one read-only transaction of one snapshot; DuckDB computes
+with them, so that all numbers are those of files with the same rows, to the last bit. No expression of a question runs
+on the server: none can fail there, be logged there, or be compared by a collation. What it costs is the transfer and
+the memory of these columns; they are kept for the next question, as long as the server counts no change. Where a large
+table has few different rows of these columns, by the server's own statistics, the server counts equal ones, and they
+are repeated here: what is computed with is the same.
+"""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow
+
+from noisette.engines.contract import Source
+from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.files import is_postgres
+from noisette.engines.needed import identifying_columns, needed_columns, needed_of_request
+from noisette.engines.postgres.catalogue import (
+    CHANGES,
+    COLUMNS,
+    DATABASE,
+    PLACE,
+    SIZES,
+    TABLES,
+    StoredColumn,
+    columns_of,
+    few_rows,
+    reading,
+)
+from noisette.engines.postgres.server import Run, Server
+from noisette.errors import InputError, UnfinishedError
+from noisette.query.measure import Exact, Request
+from noisette.query.plan import Relation
+from noisette.query.schema import Schema, Table
+
+__all__ = ["Postgres"]
+
+_OLDEST = 140_000
+_SNAPSHOT = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "SET LOCAL search_path = pg_catalog",  # nobody's function is called by a name of the server's own
+    "SET LOCAL row_security = off",  # a table that would hide rows is an error, not an answer about fewer
+)
+_STORED = ("r", "p", "m")
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Columns that were read, in an engine that computes with them; `changes` is None if they must be read again."""
+
+    changes: Any
+    columns: Mapping[str, frozenset[str]]
+    engine: DuckDB
+
+
+class Postgres(Source):
+    """Tables of a database by its URL: all of the first schema on the search path, or those that a mapping names.
+
+    A mapping gives a pair (URL, table or schema.table) for each name. What a table holds is read anew where the server
+    counts a change. The account needs the right to SELECT, and no other.
+    """
+
+    def __init__(self, tables: Mapping[str, tuple[str, str]] | str, *, most_bytes: int = 2**31) -> None:
+        self._url, named = _addressed(tables)
+        self._lock, self._server = threading.RLock(), Server()
+        _check_database(self._asked(DATABASE)[0])
+        self._place = self._asked(PLACE)[0]
+        self._tables = _found(self._asked(TABLES), named)
+        columns = self._asked(COLUMNS)
+        self._columns = {
+            name: _distinct(name, columns_of(row for row in columns if row["oid"] == table["oid"]))
+            for name, table in self._tables.items()
+        }
+        self._most_bytes = most_bytes
+        self._held: _Held | None = None
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables, sorted."""
+        return tuple(sorted(self._tables))
+
+    def stored(self, table: str) -> dict[str, str]:
+        """The columns of a table and the types they are stored as, from the catalogue alone."""
+        if table not in self._columns:
+            raise InputError(f"There is no data for table {table}: there is some for {', '.join(self.tables)}.")
+        return {name: one.stored for name, one in self._columns[table].items()}
+
+    def place(self, table: str) -> str:
+        """Where a table is, whatever the server is called: the cluster, the database, the schema, the table."""
+        about = self._tables[table]
+        return f"postgresql:{self._place['system']}/{self._place['database']}/{about['schema']}.{about['name']}"
+
+    def state(self) -> str | None:
+        """What the server has counted of changes to all tables; None where it does not count."""
+        counted = self._server(self._url, self._changes)
+        return None if counted is None else json.dumps({**self._place, "tables": counted})
+
+    def check_units(self, schema: Schema) -> None:
+        """Raise InputError where two units, or two keys that lead to them, could be read as one."""
+        for table in schema.values():
+            for name, column in [] if table.public else identifying_columns(table):
+                if not self._columns[name][column].exact:
+                    raise InputError(
+                        f"{column} of {name} is stored in a type that cannot say whose a row is: store it as text, "
+                        "integer, date or numeric with a declared size."
+                    )
+
+    def repeats(self, table: Table) -> dict[str, int]:
+        """For each column of a public table, the most rows that share one clean value."""
+        with self._engine({table.name: frozenset(column.name for column in table.columns)}) as engine:
+            return engine.repeats(table)
+
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns, as they are stored and when they are clean."""
+        with self._engine({table.name: frozenset(columns)}) as engine:
+            return engine.unique(table, columns)
+
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures of each group."""
+        with self._engine(needed_of_request(request, schema)) as engine:
+            return engine.aggregate(request, schema, secret)
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
+        """Columns of a relation under new names, and `unit`."""
+        with self._engine(needed_columns(relation, columns, schema)) as engine:
+            return engine.rows(relation, columns, schema, secret)
+
+    # What is read
+
+    def _asked(self, text: str) -> list[dict[str, Any]]:
+        """What the catalogue says, when the data is opened."""
+        try:
+            return self._server(self._url, lambda run: run(text))
+        except UnfinishedError:
+            pass
+        raise InputError("The PostgreSQL server cannot be reached: check its address, the account and the password.")
+
+    @contextmanager
+    def _engine(self, needed: Mapping[str, frozenset[str]]) -> Iterator[DuckDB]:
+        """An engine that holds the columns which are needed, as one snapshot has them."""
+        with self._lock:
+            self._held = self._server(self._url, lambda run: self._snapshot(run, needed))
+            yield self._held.engine
+
+    def _snapshot(self, run: Run, needed: Mapping[str, frozenset[str]]) -> _Held:
+        for statement in _SNAPSHOT:
+            run(statement)
+        read = self._in_snapshot(run, needed)
+        run("COMMIT")
+        return read
+
+    def _in_snapshot(self, run: Run, needed: Mapping[str, frozenset[str]]) -> _Held:
+        changes, held = self._changes(run), self._held
+        same = held is not None and changes is not None and held.changes == changes
+        before = held.columns if same and held is not None else {}
+        if held is not None and all(table in before and columns <= before[table] for table, columns in needed.items()):
+            return held
+        return self._read(run, changes, before, needed)
+
+    def _read(
+        self, run: Run, changes: Any, before: Mapping[str, frozenset[str]], needed: Mapping[str, frozenset[str]]
+    ) -> _Held:
+        """The columns that are needed, and those of before if there was room."""
+        self._held = None
+        wanted = {
+            table: needed.get(table, frozenset()) | before.get(table, frozenset()) for table in {*needed, *before}
+        }
+        frames = {table: self._frame(run, table, columns) for table, columns in wanted.items()}
+        room = sum(frame.nbytes for frame in frames.values()) < self._most_bytes
+        return _Held(changes if room else None, wanted, DuckDB(frames))
+
+    def _frame(self, run: Run, table: str, columns: Iterable[str]) -> pyarrow.Table:
+        about, known = self._tables[table], self._columns[table]
+        read = [known[name] for name in known if name in set(columns)]
+        counted = few_rows(read, run(SIZES.format(oid=int(about["oid"]))))
+        found = run.table(reading(about["schema"], about["name"], read, counted=counted))
+        return _arrived(_repeated(found) if counted else found, read)
+
+    def _changes(self, run: Run) -> tuple[tuple[Any, ...], ...] | None:
+        oids = ", ".join(str(int(about["oid"])) for about in self._tables.values())
+        found = run(CHANGES.format(oids=oids)) if oids else []
+        if any(row["changes"] is None and row["file"] for row in found):
+            return None
+        return tuple(tuple(row.values()) for row in found)
+
+
+def _repeated(found: pyarrow.Table) -> pyarrow.Table:
+    """Each row as often as its last column says."""
+    times = found.column(found.num_columns - 1).to_numpy()
+    if found.num_columns == 1:
+        return pyarrow.table({"nothing": pyarrow.repeat(pyarrow.scalar(True), int(times.sum()))})
+    return found.select(range(found.num_columns - 1)).take(np.repeat(np.arange(len(times)), times))
+
+
+def _arrived(found: pyarrow.Table, columns: Sequence[StoredColumn]) -> pyarrow.Table:
+    """Columns under their own names, as they are stored."""
+    import duckdb
+    from sqlglot import exp
+
+    from noisette.engines.duckdb.session import text_of
+
+    for i, one in enumerate(columns):
+        if one.travels == "day":
+            days = [chunk.cast(pyarrow.int32()).view(pyarrow.date32()) for chunk in found.column(i).chunks]
+            found = found.set_column(i, f"c{i}", pyarrow.chunked_array(days, pyarrow.date32()))
+    if any(one.travels in ("moment", "text") for one in columns):
+        made = [exp.alias_(one.arrived(f"c{i}"), f"c{i}", quoted=True) for i, one in enumerate(columns)]
+        with duckdb.connect(":memory:") as connection:
+            connection.register("noisette_read", found)
+            found = connection.sql(text_of(exp.select(*made).from_("noisette_read"))).to_arrow_table()
+    return found.rename_columns([one.name for one in columns]) if columns else found
+
+
+# Opening
+
+
+def _addressed(tables: Mapping[str, tuple[str, str]] | str) -> tuple[str, dict[str, str] | None]:
+    """The URL of the database, and the tables that are named in it; None for all."""
+    if isinstance(tables, str):
+        return tables, None
+    pairs = list(tables.values())
+    if not all(
+        isinstance(pair, tuple) and len(pair) == 2 and is_postgres(pair[0]) and isinstance(pair[1], str)
+        for pair in pairs
+    ):
+        raise InputError("Name tables of one database: {'visits': ('postgresql://host/clinic', 'public.visits')}.")
+    if len({url for url, _ in pairs}) > 1:
+        raise InputError("All tables must be in one PostgreSQL database: copy the others there.")
+    return pairs[0][0], {name: table for name, (_, table) in tables.items()}
+
+
+def _check_database(about: Mapping[str, Any]) -> None:
+    if about["encoding"] != "UTF8":
+        raise InputError("This database does not store text as UTF-8, so some of it could not be read: recode it.")
+    if about["version"] < _OLDEST:
+        raise InputError("This PostgreSQL server is too old: version 14 or a newer one is needed.")
+
+
+def _found(described: Sequence[dict[str, Any]], named: Mapping[str, str] | None) -> dict[str, dict[str, Any]]:
+    """What the catalogue says of the tables, by the names that questions use."""
+    if named is None:
+        found = {row["name"]: row for row in described if row["near"] and row["readable"] and row["kind"] in _STORED}
+        if not found:
+            raise InputError("This account can read no table in the first schema of its search path: grant SELECT.")
+    else:
+        found = {name: _one(table, described) for name, table in named.items()}
+    for name, row in found.items():
+        _check_table(name, row)
+    if len({name.lower() for name in found}) < len(found):
+        raise InputError("Give each table a name of its own: upper and lower case do not tell names apart.")
+    return found
+
+
+def _one(table: str, described: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    schema, dot, own = table.partition(".") if "." in table else ("", "", table)
+    fits = [row for row in described if row["name"] == own and (row["schema"] == schema if dot else row["near"])]
+    if not fits or not fits[0]["readable"]:
+        raise InputError(
+            f"There is no table {table} that this account can read: name it as schema.table, grant SELECT."
+        )
+    return fits[0]
+
+
+def _check_table(name: str, row: Mapping[str, Any]) -> None:
+    if row["kind"] not in _STORED:
+        raise InputError(
+            f"{name} is a view or a foreign table, which could fail on some row: "
+            "store it (CREATE MATERIALIZED VIEW … AS TABLE …)."
+        )
+    if row["hidden"]:
+        raise InputError(f"Row-level security hides rows of {name} from this account: give it the BYPASSRLS attribute.")
+
+
+def _distinct(table: str, columns: Sequence[StoredColumn]) -> dict[str, StoredColumn]:
+    if len({one.name.lower() for one in columns}) < len(columns):
+        raise InputError(
+            f"Give each column of table {table} a name of its own: upper and lower case do not tell names apart."
+        )
+    return {one.name: one for one in columns}

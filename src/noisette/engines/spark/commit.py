@@ -1,0 +1,173 @@
+"""A cell is noised once, whatever Spark does: retries, speculation, lost executors, a second look at a lazy frame.
+
+    cells -> bucket -> repartition -> mapInArrow(draw with coins of the bucket) -> Parquet, committed once -> read
+
+A bucket is a set of cells by a hash of their keys. One task has all cells of a bucket, and its coins follow from a
+fresh secret key, the bucket and all cells in it, keys and values (`exact.keyed`). So a task that runs again repeats its
+noise, and one that met other values has coins of its own. No coin depends on a partition, of which Spark may make
+others. Only what the commit protocol committed is read; the rest is deleted.   [docs/proofs/noised-once.md]
+
+The key is in the memory of the driver, and goes to the executors in the task, which sees the exact cells anyway. It is
+in no plan text, file name or log. Nobody else must read along: switch on encryption of shuffle, spill and RPC.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow
+
+from noisette.engines.contract import CellDraw
+from noisette.engines.spark.catalogue import functions_of, spark_schema
+from noisette.engines.spark.cells import PLACE, CellLayout, canonical, encoded
+from noisette.engines.spark.scratch import Scratch, write
+from noisette.errors import NoisetteError, UnfinishedError
+from noisette.exact.keyed import KeyedRandom, keyed_digest, new_key
+from noisette.exact.random import SYSTEM, Random
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["noised", "noised_once"]
+
+T = TypeVar("T")
+
+_BUCKET = "bucket"
+_BUCKETS = 256  # a public number: 10^8 cells are 400,000 in a bucket
+_PURPOSE = b"noisette bucket"
+_FAILED = "The cells of this question could not be noised."  # no other words leave a task: they may quote data
+
+
+def noised_once(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, scratch: Scratch, rng: Random = SYSTEM) -> T:
+    """Apply a draw to each cell on the executors, commit what was drawn, and return that.
+
+    Raise UnfinishedError where the cluster or the storage fails: nothing was released, and what was written is deleted.
+    """
+    with scratch.folder() as name:
+        _written(lambda: noised(cells, draw, layout, rng), f"{scratch.address}/{name}")
+        return draw.read(_together(scratch.committed(name), draw, layout))
+
+
+def _written(make: "Callable[[], DataFrame]", address: str) -> None:
+    """Write a frame once; an error of Spark becomes ours, raised where its own is no longer around."""
+    try:
+        write(make(), address)
+        return
+    except Exception as error:
+        lost = _FAILED not in str(error)
+    raise UnfinishedError if lost else NoisetteError(_FAILED)
+
+
+def noised(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, rng: Random = SYSTEM) -> "DataFrame":
+    """The lazy frame of what is drawn; it has the same rows whenever it is computed from the same cells.
+
+    The hash of the buckets has a salt, which is no secret: nobody can know it when keys are chosen, so that nobody can
+    fill one bucket. The number of buckets is public.
+    """
+    f = functions_of(cells)
+    tasks = _tasks(cells.sparkSession.conf.get("spark.sql.shuffle.partitions", ""))
+    salt, buckets = f.lit(rng.bits(62)), f.lit(max(_BUCKETS, tasks))
+    bucket = f.pmod(f.xxhash64(salt, *layout.names), buckets).cast("int")
+    frame = cells.withColumn(_BUCKET, bucket).repartition(tasks, _BUCKET).sortWithinPartitions(_BUCKET)
+    task = _Task(new_key(rng), draw, layout)
+    return frame.mapInArrow(partial(_applied, task), spark_schema(task.empty.schema))
+
+
+def _tasks(setting: str | None) -> int:
+    """How many tasks the owner's setting allows; some clusters choose it by themselves, and say "auto"."""
+    return int(setting) if setting and setting.isdigit() else 200
+
+
+# On the executors
+
+
+@dataclass(frozen=True, repr=False)
+class _Task:
+    """What an executor needs to noise a bucket."""
+
+    key: bytes
+    draw: CellDraw[Any]
+    layout: CellLayout
+
+    def drawn(self, bucket: int, cells: pyarrow.Table) -> pyarrow.Table:
+        """What is drawn of all cells of a bucket."""
+        cells = canonical(self.layout.stored(cells), self.layout)
+        parts = [bucket.to_bytes(8, "little"), *encoded(cells)]
+        return self._columns(bucket, cells, KeyedRandom(keyed_digest(self.key, parts, _PURPOSE)))
+
+    @property
+    def empty(self) -> pyarrow.Table:
+        """What is drawn where there are no cells: it costs no coins."""
+        return self._columns(0, self.layout.empty, SYSTEM)
+
+    def _columns(self, bucket: int, cells: pyarrow.Table, rng: Random) -> pyarrow.Table:
+        table = self.draw.table(self.draw(self.layout.exact(cells), rng))
+        if isinstance(self.layout.keys, int):
+            table = table.add_column(0, PLACE, cells.column(PLACE))
+        else:
+            table = _stored_keys(table, self.layout)
+        named = {_BUCKET: pyarrow.array(np.full(len(table), bucket, np.int32))}
+        return pyarrow.table(named | {f"c{i}": column for i, column in enumerate(table.columns)})
+
+
+def _stored_keys(table: pyarrow.Table, layout: CellLayout) -> pyarrow.Table:
+    for i, name in enumerate(layout.names):
+        table = table.set_column(i, table.column_names[i], table.column(i).cast(layout.empty.schema.field(name).type))
+    return table
+
+
+def _applied(task: _Task, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """Noise the buckets of a partition, one after the other."""
+    try:
+        for bucket, cells in _buckets(batches):
+            yield from task.drawn(bucket, cells).to_batches()
+    except Exception:
+        pass
+    else:
+        return
+    raise NoisetteError(_FAILED)
+
+
+def _buckets(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[int, pyarrow.Table]]:
+    """The buckets of a partition that is sorted by them, each with all its cells."""
+    last, parts = -1, list[pyarrow.RecordBatch]()
+    for batch in batches:
+        numbers = batch.column(_BUCKET).to_numpy()
+        ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
+        for start, end in zip([0, *ends], ends, strict=False):
+            bucket = int(numbers[start])
+            if bucket != last and parts:
+                yield last, pyarrow.Table.from_batches(parts)
+                parts = []
+            if bucket < last:
+                raise NoisetteError(_FAILED)
+            last = bucket
+            parts.append(batch.slice(start, end - start))
+    if parts:
+        yield last, pyarrow.Table.from_batches(parts)
+
+
+# What was committed
+
+
+def _together(tables: list[pyarrow.Table], draw: CellDraw[T], layout: CellLayout) -> pyarrow.Table:
+    """The committed rows of all files; raise UnfinishedError if a bucket or cell is there twice, or a cell is not."""
+    buckets = [bucket for table in tables for bucket in table.column(_BUCKET).unique().to_pylist()]
+    empty = _Task(bytes(32), draw, layout).empty
+    rows = pyarrow.concat_tables([empty, *(table.cast(empty.schema) for table in tables)]).drop_columns([_BUCKET])
+    if len(set(buckets)) < len(buckets) or not _each_once(rows, layout):
+        raise UnfinishedError
+    names = draw.table(draw(layout.exact(layout.empty), SYSTEM)).column_names
+    if isinstance(layout.keys, int):
+        return rows.sort_by("c0").drop_columns(["c0"]).rename_columns(names)
+    return layout.shown(rows).rename_columns(names)
+
+
+def _each_once(rows: pyarrow.Table, layout: CellLayout) -> bool:
+    if isinstance(layout.keys, int):
+        places = np.sort(rows.column("c0").to_numpy())
+        return len(places) == layout.keys and bool((places == np.arange(layout.keys)).all())
+    keys = rows.column_names[: len(layout.names)]
+    return len(rows.group_by(keys).aggregate([])) == len(rows)

@@ -1,0 +1,143 @@
+"""What runs on executors: rows in, exact parts out, by the engine that reads files (`duckdb`).
+
+Every number is that of files with the same rows, to the last bit, and no expression of a question is written for Spark.
+An error of Spark's would quote a value, in a log at least: whatever happens here is raised as one fixed sentence.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow
+from pyarrow import compute
+
+from noisette.errors import NoisetteError
+from noisette.query.measure import Measure
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from noisette.engines.duckdb.source import DuckDB
+
+__all__ = ["TAG", "Batches", "Function", "Layout", "ask", "merging", "of_units", "valid_rows"]
+
+Batches: TypeAlias = Iterable[pyarrow.RecordBatch]
+Function: TypeAlias = Callable[[Batches], Iterator[pyarrow.RecordBatch]]
+
+TAG = "table"
+"""The column that says of which table a row is, where the rows of several travel together."""
+
+_CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
+_FAILED = "An executor could not compute this; what it said stays inside, since it may quote data."
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How rows travel: those of private tables as columns c0, c1, ..., those of public ones whole, as Arrow streams.
+
+    `tables` holds for each private table the numbers and names of its columns.
+    """
+
+    tables: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
+    public: tuple[tuple[str, bytes], ...]
+
+    def engine(self, rows: pyarrow.Table) -> "DuckDB":
+        """An engine with the rows that came, and with the public tables."""
+        from noisette.engines.duckdb.source import DuckDB
+
+        frames = {name: pyarrow.ipc.open_stream(stream).read_all() for name, stream in self.public}
+        for tag, (name, columns) in enumerate(self.tables):
+            own = rows if len(self.tables) == 1 else rows.filter(compute.equal(rows.column(TAG), tag))
+            made = {stem: own.column(f"c{i}") for i, stem in columns}
+            frames[name] = pyarrow.table(made or {"nothing": pyarrow.nulls(len(own), pyarrow.bool_())})
+        return DuckDB(frames, threads=1)
+
+
+def of_units(
+    layout: Layout, compute_: "Callable[[DuckDB], pyarrow.Table]", result: pyarrow.Schema, *, whole: bool
+) -> Function:
+    """A function of the rows that an executor gets; all at once if they are `whole` units, else some at a time."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for rows in _tables(batches, None if whole else _CHUNK):
+                yield from _typed(compute_(layout.engine(rows)), result)
+
+        return _quietly(made)
+
+    return computed
+
+
+def merging(measures: Sequence[Measure], result: pyarrow.Schema) -> Function:
+    """A function that adds up all parts of some groups."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        from noisette.engines.sql.partial import merged
+
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for parts in _tables(batches, None):
+                yield from _typed(merged(parts, measures, ask), result)
+
+        return _quietly(made)
+
+    return computed
+
+
+def valid_rows() -> Function:
+    """A function that makes text valid, as the engine would (`engines.files`)."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        from noisette.engines.files import valid_table
+
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                yield from _typed(valid_table(pyarrow.Table.from_batches([batch]), "rows"), batch.schema)
+
+        return _quietly(made)
+
+    return computed
+
+
+def _quietly(made: Callable[[], Iterator[pyarrow.RecordBatch]]) -> Iterator[pyarrow.RecordBatch]:
+    """What is made; an error becomes ours, raised where its own is no longer around."""
+    failed = False
+    try:
+        yield from made()
+    except Exception:
+        failed = True
+    if failed:
+        raise NoisetteError(_FAILED)
+
+
+def _tables(batches: Batches, most: int | None) -> Iterator[pyarrow.Table]:
+    """The rows as tables of about `most` rows; none without rows."""
+    some: list[pyarrow.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        if len(batch):
+            some.append(batch)
+            count += len(batch)
+        if most is not None and count >= most:
+            yield pyarrow.Table.from_batches(some)
+            some, count = [], 0
+    if some:
+        yield pyarrow.Table.from_batches(some)
+
+
+def _typed(table: pyarrow.Table, schema: pyarrow.Schema) -> list[pyarrow.RecordBatch]:
+    """A table in the types that Spark expects."""
+    columns = [table.column(i).cast(field.type) for i, field in enumerate(schema)]
+    found: list[pyarrow.RecordBatch] = pyarrow.table(columns, schema).combine_chunks().to_batches()
+    return found
+
+
+def ask(select: "exp.Select", tables: Mapping[str, pyarrow.Table]) -> pyarrow.Table:
+    """What a SELECT makes of tables by name, in an engine of its own."""
+    import duckdb
+
+    from noisette.engines.duckdb.session import text_of
+
+    with duckdb.connect(":memory:", config={"threads": 1, "temp_directory": ""}) as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        return connection.sql(text_of(select)).to_arrow_table()

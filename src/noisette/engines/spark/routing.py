@@ -1,0 +1,101 @@
+"""Which rows meet on one executor: all rows of a unit, of every private table that a question reads.
+
+Rows are sent to their unit's executor, and DuckDB decides there what is equal. So what they are sent by may make two
+units one, but never one unit two: text in which a byte is not UTF-8 is read with question marks in its place, and all
+such texts go together with those that have a question mark. Along a foreign key a row goes where the row it refers to
+goes; a row without a unit, or whose key refers to none, belongs to nobody and goes nowhere.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from noisette.engines.contract import FLOATS, INTEGERS, base_type
+from noisette.engines.spark.catalogue import functions_of, quoted
+from noisette.engines.spark.executor import TAG, valid_rows
+from noisette.query.schema import Schema, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["routed"]
+
+_OWNER = "owner"
+
+
+def routed(
+    frames: Mapping[str, "DataFrame"],
+    stored: Mapping[str, Mapping[str, str]],
+    tables: Sequence[Table],
+    columns: Mapping[str, Sequence[tuple[int, str]]],
+    schema: Schema,
+) -> "DataFrame":
+    """The columns c0, c1, ... of private tables, so that all rows of a unit are in one partition.
+
+    Where each row is a unit, rows stay where they are.
+    """
+    first = frames[tables[0].name]
+    functions = functions_of(first)
+    if tables[0].unit is None:
+        return first.select(*_own(first, columns[tables[0].name]))
+    every = sorted((i, name, table.name) for table in tables for i, name in columns[table.name])
+    types = {(field.name, t.name): field.dataType for t in tables for field in frames[t.name].schema.fields}
+    sent: DataFrame | None = None
+    for tag, table in enumerate(tables):
+        own = _with_owner(frames, stored, table, _own(first, columns[table.name]), schema)
+        made = [
+            functions.col(f"c{i}") if at == table.name else functions.lit(None).cast(types[name, at]).alias(f"c{i}")
+            for i, name, at in every
+        ]
+        tags = [functions.lit(tag).alias(TAG)] if len(tables) > 1 else []
+        part = own.select(functions.col(_OWNER), *tags, *made)
+        sent = part if sent is None else sent.unionAll(part)
+    assert sent is not None
+    kind = stored[tables[0].owner][tables[0].unit]
+    return sent.repartition(_together(sent, kind)).drop(_OWNER)
+
+
+def _own(frame: "DataFrame", columns: Sequence[tuple[int, str]]) -> list["Column"]:
+    made = [quoted(frame, name).alias(f"c{i}") for i, name in columns]
+    return made or [functions_of(frame).lit(True).alias("nothing")]
+
+
+def _with_owner(
+    frames: Mapping[str, "DataFrame"],
+    stored: Mapping[str, Mapping[str, str]],
+    table: Table,
+    made: Sequence["Column"],
+    schema: Schema,
+) -> "DataFrame":
+    """Columns of the rows that belong to somebody, and their unit.
+
+    Keys are compared as they are stored, text when it is valid, so that each row finds the one that DuckDB finds.
+    """
+    frame = frames[table.name]
+    functions = functions_of(frame)
+    if not table.through:
+        unit, base = quoted(frame, table.unit or ""), base_type(stored[table.name][table.unit or ""])
+        owner = unit + functions.lit(0.0) if base in FLOATS else unit.cast("long") if base in INTEGERS else unit
+        somebody = unit.isNotNull() & ~functions.isnan(unit) if base in FLOATS else unit.isNotNull()
+        return frame.filter(somebody).select(*made, owner.alias(_OWNER))
+    link = table.through[0]
+    far = schema[link.table]
+    here = [quoted(frame, name).alias(f"{table.name} here{i}") for i, name in enumerate(link.here)]
+    there = [quoted(frame, name).alias(f"{table.name} there{i}") for i, name in enumerate(link.there)]
+    child = frame.select(*made, *here)
+    parent = _with_owner(frames, stored, far, there, schema)
+    if any(base_type(stored[table.name][name]) == "VARCHAR" for name in link.here):
+        child, parent = (side.mapInArrow(valid_rows(), side.schema) for side in (child, parent))
+    pairs = [(f"{table.name} here{i}", f"{table.name} there{i}") for i in range(len(link.on))]
+    met = [quoted(child, one) == quoted(parent, other) for one, other in pairs]
+    return child.join(parent, met, "inner").drop(*(name for pair in pairs for name in pair))
+
+
+def _together(sent: "DataFrame", stored: str) -> "Column":
+    """What rows are sent by: equal for units that are equal when they are clean."""
+    functions, owner = functions_of(sent), quoted(sent, _OWNER)
+    if base_type(stored) != "VARCHAR":
+        return owner
+    mark = functions.lit("?")
+    plain = functions.is_valid_utf8(owner) & ~functions.contains(owner, mark)
+    made: Column = functions.when(plain, owner).otherwise(mark)
+    return made

@@ -1,0 +1,248 @@
+"""Spark as an engine: rows go to the executor of their unit, DuckDB computes there, and exact parts are added up.
+
+All rows of a unit are in one partition, so limits, sub-queries per unit, joins on the unit and along foreign keys are
+right in each partition, and measures of different partitions add up, numbers of units included. Partitions may be
+split, merged, lost and computed again: no number depends on that.
+
+Spark itself reads, sends, joins rows to those that their keys refer to, and repeats. It computes with no value: see
+`executor`. What it says of a failure stays inside.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import pyarrow
+from pyarrow import compute
+
+from noisette.engines.contract import CellDraw, Draw, Source
+from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.needed import needed_columns, needed_of_request
+from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema, stored_type
+from noisette.engines.spark.cells import CellLayout
+from noisette.engines.spark.commit import noised_once
+from noisette.engines.spark.executor import Layout, merging, of_units
+from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
+from noisette.engines.spark.routing import routed
+from noisette.engines.sql.partial import merged_schema, partial_schema
+from noisette.errors import InputError, NoisetteError, UnfinishedError
+from noisette.exact.random import SYSTEM, Random
+from noisette.query.measure import Exact, Measure, Request
+from noisette.query.operations import kind_of
+from noisette.query.plan import Relation
+from noisette.query.schema import Schema, Table
+from noisette.query.stability import ROW, UNIT, shape_of, tables_read
+from noisette.query.types import ARROW
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Spark", "exact_of"]
+
+T = TypeVar("T")
+
+
+class Spark(Source):
+    """Tables of one Spark session, by name: frames, tables of its catalogue, or paths.
+
+    Public tables come here whole and travel to every executor; of private ones only merged cells come, or the rows that
+    a question reads. A session may be classic or of Spark Connect.
+    """
+
+    def __init__(self, tables: Mapping[str, SparkTable]) -> None:
+        self._opened, self._frames = tables, opened(tables)
+        self._scratch = next((table.scratch for table in tables.values() if table.scratch is not None), None)
+        self._types = {
+            name: {field.name: field.dataType for field in frame.schema.fields} for name, frame in self._frames.items()
+        }
+        for name, types in self._types.items():
+            if len({column.lower() for column in types}) < len(self._frames[name].columns):
+                raise InputError(
+                    f"Give each column of table {name} a name of its own: upper and lower case do not tell names apart."
+                )
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables, sorted."""
+        return tuple(sorted(self._frames))
+
+    def stored(self, table: str) -> dict[str, str]:
+        """The columns of a table and the types they are stored as, from metadata alone."""
+        if table not in self._types:
+            raise InputError(f"There is no data for table {table}: there is some for {', '.join(self.tables)}.")
+        return {name: stored_type(kind) for name, kind in self._types[table].items()}
+
+    def place(self, table: str) -> str | None:
+        """Where a table is: its path, or its name in the catalogue; None for a frame."""
+        return place_of(self._opened[table])
+
+    def state(self) -> str | None:
+        """The files of all tables, with sizes and times; None where one is not in files alone."""
+        found = [state_of(self._opened[name], self._frames[name]) for name in self.tables]
+        return None if None in found else str(found)
+
+    def check_units(self, schema: Schema) -> None:
+        """Refuse floating-point units, and joins of different units: each executor has the rows of some units only."""
+        for table in schema.values():
+            name = table.unit_column
+            if name is not None and not table.public and self.stored(table.name).get(name) in ("FLOAT", "DOUBLE"):
+                raise InputError(
+                    f"{name} says whose a row is and must not be a floating-point number, which can have two forms of "
+                    "one value: store it as text or as a whole number."
+                )
+        if any(column.rows_per_value is not None for table in schema.values() for column in table.columns):
+            raise InputError(
+                "Rows of different units cannot be joined on Spark: leave rows_per_value out of the policy, or open "
+                "the files themselves."
+            )
+
+    def repeats(self, table: Table) -> dict[str, int]:
+        """For each column of a public table, the most rows that share one clean value."""
+        return self._here({table.name: [column.name for column in table.columns]}).repeats(table)
+
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns, as they are stored and when they are clean."""
+        return self._here({table.name: columns}).unique(table, columns)
+
+    def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
+        """The exact measures of each group."""
+        if shape_of(request.source, schema).public:
+            needed = needed_of_request(request, schema)
+            return self._here(needed).aggregate(request, schema, secret)
+        cells = self._cells(request, schema, secret)
+        return exact_of(_on(cells.toArrow), request)
+
+    def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
+        """Columns of a relation under new names, and `unit`, which ranks the units from 0 on."""
+        shape, needed = shape_of(relation, schema), needed_columns(relation, columns, schema)
+        if shape.public:
+            return self._here(needed).rows(relation, columns, schema, secret)
+        result = pyarrow.schema({new: ARROW[shape.columns[name].type] for name, new in columns.items()})
+        owner = None
+        if shape.unit != ROW:
+            table = next(table for table in tables_read(relation, schema) if not table.public)
+            owner = self._arrow_type(table.owner, table.unit or "")
+            result = result.append(pyarrow.field(UNIT, owner))
+
+        def read(engine: DuckDB) -> pyarrow.Table:
+            return engine.owned_rows(relation, columns, schema, secret)
+
+        found = _on(self._computed(relation, needed, schema, read, result).toArrow)
+        if owner is None:
+            return found
+        ranks = compute.rank(found.column(UNIT), tiebreaker="dense")
+        numbers = compute.subtract(ranks.cast(pyarrow.int64()), 1)
+        return found.drop_columns([UNIT]).append_column(UNIT, numbers)
+
+    def release(self, request: Request, draw: Draw[T], schema: Schema, secret: bytes, rng: Random = SYSTEM) -> T:
+        """Noise cells with unknown keys on the executors, where there is a scratch folder; other cells come here first.
+
+        Declared cells are as many as the answer has, and draws that compare cells need all of them in one place.
+        """
+        known = None not in request.domains or shape_of(request.source, schema).public
+        if self._scratch is None or known or not isinstance(draw, CellDraw):
+            return super().release(request, draw, schema, secret, rng)
+        cells, layout = self._cells(request, schema, secret), CellLayout.of(request, schema)
+        released: T = noised_once(cells, draw, layout, self._scratch, rng)
+        return released
+
+    # Frames
+
+    def _cells(self, request: Request, schema: Schema, secret: bytes) -> "DataFrame":
+        """The merged exact cells, before they are collected: keys k0, k1, ... as they are released, or `code`.
+
+        `code` is the place of a group where all domains are known; groups without rows may be missing. Measures are m0,
+        m1, ...: whole numbers, cut at +-2^62, or lists of them for histograms.
+        """
+        scope = shape_of(request.source, schema).columns
+        known = None not in request.domains
+        types = None if known else [ARROW[kind_of(key, scope).type] for key in request.keys]
+        parts = partial_schema(types, request.measures)
+
+        def computed(engine: DuckDB) -> pyarrow.Table:
+            return engine.partial(request, schema, secret)
+
+        frame = self._computed(request.source, needed_of_request(request, schema), schema, computed, parts)
+        cells = merged_schema(parts, request.measures)
+        places = [quoted(frame, name) for name in parts.names[: parts.names.index("what")]]
+        return frame.repartition(*places).mapInArrow(merging(request.measures, cells), spark_schema(cells))
+
+    def _computed(
+        self,
+        relation: Relation,
+        needed: Mapping[str, frozenset[str]],
+        schema: Schema,
+        compute_: Callable[[DuckDB], pyarrow.Table],
+        result: pyarrow.Schema,
+    ) -> "DataFrame":
+        """What is computed of the rows of each unit that a relation reads."""
+        read = [schema[name] for name in needed]
+        private = [table for table in read if not table.public]
+        numbered = iter(range(sum(len(columns) for columns in needed.values())))
+        columns = {table.name: [(next(numbered), name) for name in sorted(needed[table.name])] for table in private}
+        stored = {table.name: self.stored(table.name) for table in read}
+        public = tuple((table.name, self._stream(table.name, needed[table.name])) for table in read if table.public)
+        layout = Layout(tuple((name, tuple(own)) for name, own in columns.items()), public)
+        rows = routed(self._frames, stored, private, columns, schema)
+        whole = private[0].unit is not None
+        return rows.mapInArrow(of_units(layout, compute_, result, whole=whole), spark_schema(result))
+
+    # What comes here
+
+    def _here(self, needed: Mapping[str, Any]) -> DuckDB:
+        """An engine in this process with some columns of tables."""
+        return DuckDB({name: self._whole(name, columns) for name, columns in needed.items()})
+
+    def _whole(self, table: str, columns: Sequence[str] | frozenset[str]) -> pyarrow.Table:
+        frame = self._frames[table]
+        made = [quoted(frame, name) for name in self._types[table] if name in columns]
+        return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
+
+    def _stream(self, table: str, columns: frozenset[str]) -> bytes:
+        found = self._whole(table, columns)
+        sink = pyarrow.BufferOutputStream()
+        with pyarrow.ipc.new_stream(sink, found.schema) as writer:
+            writer.write_table(found)
+        made: bytes = sink.getvalue().to_pybytes()
+        return made
+
+    def _arrow_type(self, table: str, column: str) -> pyarrow.DataType:
+        from pyspark.sql.pandas.types import to_arrow_type
+
+        return to_arrow_type(self._types[table][column])
+
+
+def exact_of(cells: pyarrow.Table, request: Request) -> Exact:
+    """Merged cells as what every engine answers: all combinations where all domains are known."""
+    if None in request.domains:
+        keys = [f"k{i}" for i in range(len(request.keys))]
+        named = cells.select(keys).rename_columns([f"key{i}" for i in range(len(keys))])
+        return Exact(named, tuple(_numbers(cells.column(f"m{i}"), m) for i, m in enumerate(request.measures)))
+    size = 1
+    for domain in request.domains:
+        size *= len(domain or ())
+    at = np.asarray(cells.column("code").to_numpy(), np.int64)
+    made = []
+    for i, m in enumerate(request.measures):
+        numbers = np.zeros((size, m.cells) if m.what == "histogram" else size, np.int64)
+        numbers[at] = _numbers(cells.column(f"m{i}"), m)
+        made.append(numbers)
+    return Exact(None, tuple(made))
+
+
+def _numbers(column: pyarrow.ChunkedArray, m: Measure) -> Any:
+    if m.what != "histogram":
+        return np.asarray(column.to_numpy(), np.int64)
+    flat = pyarrow.concat_arrays([chunk.flatten() for chunk in column.chunks]) if len(column) else pyarrow.array([])
+    return np.asarray(flat.to_numpy(zero_copy_only=False), np.int64).reshape(len(column), m.cells)
+
+
+def _on(act: Callable[[], T]) -> T:
+    """What Spark answers; an error of it becomes ours, raised where its own is no longer around."""
+    try:
+        return act()
+    except NoisetteError:
+        raise
+    except Exception:
+        pass
+    raise UnfinishedError

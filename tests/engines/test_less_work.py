@@ -1,0 +1,34 @@
+"""Trees are copied only where they are used twice, and what is known of a relation is looked up once."""
+
+from sqlglot import exp
+
+from noisette.engines.sql.syntax import binary, chain, column
+from noisette.query.once import once
+from noisette.query.plan import Scan
+from noisette.query.schema import Table
+
+
+def test_a_tree_stands_in_one_place():
+    """A tree that is used twice is copied the second time, also within one call."""
+    x = column("x")
+    made = chain(exp.And, [binary(exp.Add, x, x), binary(exp.Sub, x, column("y"))])
+    assert made.sql("duckdb") == '(("x" + "x") AND ("x" - "y"))'
+    columns = list(made.find_all(exp.Column))
+    assert len({id(one) for one in columns}) == 4
+    assert all(one.parent is not None and one in one.parent.args.values() for one in columns)
+
+
+def test_what_is_known_of_a_relation_is_that_of_the_tables_given():
+    @once
+    def limit(relation, schema):
+        return schema[relation.table].public
+
+    scan, schema = Scan("t", "t"), {"t": Table("t", (), public=True)}
+    assert limit(scan, schema)
+    schema["t"] = Table("t", ())
+    assert not limit(scan, schema)
+    assert limit(scan, {"t": Table("t", (), public=True)})
+    schema = {"s": Table("s", (), public=True), "t": schema["t"]}
+    assert not limit(scan, schema)
+    schema["s"], schema["t"] = schema["t"], schema["s"]
+    assert limit(scan, schema)

@@ -1,0 +1,313 @@
+"""What only Spark has: sessions, partitions, executors. That it answers as specified is in tests/contracts."""
+
+import os
+import warnings
+from fractions import Fraction
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+from tests.contracts.test_sources import duckdb_hash, invalid_text
+from tests.spark import stored
+
+import noisette as nz
+from noisette.engines import open_source
+from noisette.engines.memory.source import Memory
+from noisette.engines.spark import opening, routing
+from noisette.engines.spark.executor import Layout, ask, of_units
+from noisette.engines.spark.opening import SparkTable, spark_tables
+from noisette.engines.spark.versions import version_at
+from noisette.engines.sql.partial import merged, partial_schema
+from noisette.errors import InputError, NoisetteError, UnfinishedError
+from noisette.query.expression import Name
+from noisette.query.kind import Kind
+from noisette.query.measure import Measure, Request
+from noisette.query.plan import Scan
+from noisette.query.schema import Column, Limits, Table
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("pyspark", reason="Spark needs the extra spark")
+
+SECRET = bytes(range(16))
+VISITS = pyarrow.table({"who": [1, 1, 2, 3], "age": [30, 31, 50, 70], "ward": ["a", "b", "a", "a"]})
+COLUMNS = {"age": {"bounds": [0, 120]}, "ward": {"keys": ["a", "b"]}}
+POLICY = {"tables": {"visits": {"unit": "who", "rows": 2, "columns": COLUMNS}}}
+COUNT = "SELECT ward, count(*) AS n, avg(age) AS a FROM visits GROUP BY ward"
+
+
+@pytest.fixture
+def path(tmp_path):
+    parquet.write_table(VISITS, tmp_path / "visits.parquet")
+    return str(tmp_path / "visits.parquet")
+
+
+def counted(source, columns, unit, limits, *measures, keys=()):
+    """Measures of table t, here and in the specification."""
+    table = Table("t", tuple(Column(name, kind) for name, kind in columns.items()), unit=unit, limits=limits)
+    bounded = None if unit is None else limits
+    request = Request(Scan("t", "t"), tuple(keys), (None,) * len(keys), measures, bounded)
+    found = source.aggregate(request, {"t": table}, SECRET)
+    rows = [m.tolist() for m in found.measures]
+    return sorted(zip(*(c.to_pylist() for c in found.keys.columns), *rows, strict=True)) if keys else rows
+
+
+# Opening
+
+
+def test_a_session_its_frames_and_paths_open_and_answer(sail, path):
+    frame = sail.read.parquet(path)
+    for opened in (
+        nz.open(sail, tables={"visits": path}, budget=9, policy=POLICY),
+        nz.open(sail, tables={"visits": frame}, budget=9, policy=POLICY),
+        nz.open({"visits": frame}, budget=9, policy=POLICY),
+    ):
+        answer = opened.sql(COUNT, spend=8).to_arrow()
+        assert set(answer.column("ward").to_pylist()) == {"a", "b", None}
+
+
+def test_a_url_opens_and_names_are_looked_up_in_the_catalogue(connect, sail, path):
+    data = nz.open(connect, tables={"visits": path}, budget=9, policy=POLICY)
+    assert len(data.sql(COUNT, spend=8)) == 3
+    with pytest.raises(InputError, match="no table nowhere"):
+        nz.open(connect, tables={"visits": "nowhere"}, budget=1)
+
+
+def test_bad_input_gets_a_sentence(sail, path, tmp_path, monkeypatch):
+    frame = sail.read.parquet(path)
+    twice = frame.withColumn("age ", frame["age"]).toDF("who", "age", "ward", "AGE")
+    for tables, said in (
+        ({"visits": "no/such/file.parquet"}, "table visits cannot be read"),
+        ({"visits": f"{tmp_path}/visits.csv"}, "Parquet or ORC"),
+        ({"visits": 3}, "as a frame of Spark"),
+        ({"visits": twice}, "a name of its own"),
+        ({"visits": path, "Visits": path}, "a name of its own"),
+        ({}, "dictionary of tables"),
+    ):
+        with pytest.raises(InputError, match=said):
+            nz.open(sail, tables=tables, budget=1)
+    real = frame.withColumn("who", frame["who"].cast("double"))
+    with pytest.raises(InputError, match="must not be a floating-point number"):
+        nz.open(sail, tables={"visits": real}, budget=1, policy=POLICY)
+    with pytest.raises(InputError, match="of a Spark session"):
+        nz.open(path, tables={"visits": path}, budget=1)
+    with pytest.raises(InputError, match="one Spark session"):
+        open_source({"a": SparkTable(sail, frame), "b": path})
+    with pytest.raises(InputError, match="cannot be reached"):
+        nz.open("sc://127.0.0.1:1", tables={"visits": path}, budget=1)
+    with pytest.raises(InputError, match="too old"):
+        opening.check_version("3.5.4")
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(InputError, match="needs Java"):
+        nz.open("local[2]", tables={"visits": path}, budget=1)
+
+
+def test_rows_of_different_units_are_not_joined(sail, path):
+    columns = {"ward": {"rows_per_value": 2}}
+    policy = {"tables": {"visits": {"unit": "who", "rows": 2, "columns": columns}}}
+    with pytest.raises(InputError, match="leave rows_per_value out of the policy"):
+        nz.open(sail, tables={"visits": path}, budget=1, policy=policy)
+
+
+def test_a_view_is_refused_by_name(sail, path):
+    sail.read.parquet(path).createOrReplaceTempView("seen")
+    with pytest.raises(InputError, match="is a view"):
+        nz.open(sail, tables={"visits": "seen"}, budget=1)
+
+
+def test_types_that_no_question_can_use_keep_their_names(sail):
+    made = "SELECT timestamp'2020-01-01 00:00:00' AS z, array(1) AS l, 1.5BD AS d, X'41' AS b, 'x' AS t"
+    source = open_source({"t": SparkTable(sail, sail.sql(made))})
+    assert source.stored("t") == {
+        "z": "TIMESTAMP WITH TIME ZONE",
+        "l": "ARRAY<INT>",
+        "d": "DECIMAL(2,1)",
+        "b": "BINARY",
+        "t": "VARCHAR",
+    }
+
+
+def test_files_pin_a_state_and_frames_do_not(sail, path):
+    def state(source):
+        return open_source({"visits": SparkTable(sail, source)}).state()
+
+    before = state(path)
+    assert before is not None
+    assert before == state(path)
+    assert state(sail.read.parquet(path)) is None
+    parquet.write_table(VISITS.slice(1), path)
+    os.utime(path, ns=(1, 1))
+    assert state(path) != before
+
+
+@pytest.mark.parametrize("named", [False, True], ids=["path", "catalogue"])
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_a_version_is_read_and_pins_the_data(sail, tmp_path, format, named):
+    where, table = str(tmp_path / "visits"), f"visits_{format}"
+    rows = sail.createDataFrame(VISITS)
+    rows.write.format(format).save(where)
+    if named:
+        sail.sql(f"CREATE TABLE {table} USING {format} LOCATION '{where}'")
+    source = table if named else where
+
+    def opened():
+        return nz.open(sail, tables={"visits": source}, budget=2000, policy=POLICY, ledger=tmp_path / "ledger")
+
+    def wards(data):
+        return [round(n) for n in data.sql(COUNT, spend=400).to_arrow().column("n").to_pylist()]
+
+    data = opened()
+    assert wards(data) == [3, 1, 0]
+    rows.write.format(format).mode("append").save(where)
+    assert wards(data) == [3, 1, 0]  # of the version that was opened
+    assert data.sql("SELECT count(*) AS n FROM visits", spend=400)["n"].values.to_pylist() == [4]
+    spent = data.budget.spent.epsilon
+    data.ledger.close()
+    later = opened()
+    later.sql(COUNT, spend=400)
+    assert later.budget.spent.epsilon == spent + 400  # the same question about another version
+    later.ledger.close()
+    if named:
+        sail.sql(f"DROP TABLE {table}")
+
+
+def test_the_owner_is_told_of_files_that_are_not_encrypted(sail, spark, path):
+    with pytest.warns(UserWarning, match="not encrypted"):
+        spark_tables(sail, {"visits": path})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        spark_tables(spark, {"visits": path})
+
+
+def test_an_address_opens_that_server_and_no_other(sail, connect, spark, path):
+    assert spark_tables(connect, {"visits": path})["visits"].session is not sail
+    with pytest.raises(InputError, match="another address"):
+        spark_tables("local[1]", {"visits": path})
+
+
+def test_a_table_made_anew_is_another_one(tmp_path):
+    log = tmp_path / "visits" / "_delta_log"
+    log.mkdir(parents=True)
+    assert version_at(str(tmp_path / "visits")) is None
+    commit = log / f"{7:020}.json"
+    commit.write_text("{}")
+    (log / f"{7:020}.checkpoint.parquet").write_text("")
+    version = version_at(f"file:{tmp_path}/visits")
+    before = version.state()
+    assert (version.format, version.option, version.number) == ("delta", "versionAsOf", "7")
+    commit.write_text("{ }")
+    assert version.state() != before
+    assert version_at("nowhere://else") is None
+
+
+# Partitions
+
+MANY = pyarrow.table({"who": [i % 40 for i in range(400)], "x": [i % 7 for i in range(400)]})
+WHOLE = Kind("integer", Fraction(0), Fraction(9), Fraction(1))
+X = Name("t.x")
+MEASURES = (Measure("rows"), Measure("units"), Measure("sum", X, Fraction(1), 0, 9), Measure("distinct", X))
+
+
+def many(source, keys=()):
+    columns = {"who": Kind("integer"), "x": WHOLE}
+    return counted(source, columns, "who", Limits(rows=3), *MEASURES, keys=keys)
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_units_that_are_torn_apart_are_noticed(engine, request, tmp_path, monkeypatch):
+    """Rows are in several partitions, so a source that leaves them there bounds too little."""
+    session = request.getfixturevalue(engine)
+    right = many(Memory({"t": MANY}, hash_of=duckdb_hash))
+    assert many(stored(session, tmp_path, {"t": MANY})) == right
+    monkeypatch.setattr(routing, "_together", lambda sent, _: routing.functions_of(sent).rand())
+    assert many(stored(session, tmp_path, {"t": MANY}))[:2] > right[:2]
+
+
+def test_groups_of_unknown_keys_come_once(sail, tmp_path):
+    right = many(Memory({"t": MANY}, hash_of=duckdb_hash), (X,))
+    assert many(stored(sail, tmp_path, {"t": MANY}), (X,)) == right
+    assert len(right) == 7
+
+
+def test_units_in_text_that_is_not_valid_stay_together(spark, tmp_path, monkeypatch):
+    """Bytes that are not UTF-8 are read as question marks: these are the rows of three people, not of six."""
+    names = [b"caf\xe9", b"caf?", b"caf\xff", b"ann", b"x\xff?", b"x??"] * 20
+    table = {"t": pyarrow.table({"who": invalid_text(names), "x": [1] * len(names)})}
+    columns = {"who": Kind("text"), "x": WHOLE}
+    asked = columns, "who", Limits(rows=1), Measure("rows"), Measure("units")
+    assert counted(stored(spark, tmp_path, table), *asked) == counted(Memory(table), *asked) == [[3], [3]]
+    monkeypatch.setattr(routing, "_together", lambda sent, _: routing.quoted(sent, "owner"))
+    assert counted(stored(spark, tmp_path, table), *asked) != [[3], [3]]
+
+
+def test_sums_are_cut_when_they_are_complete():
+    """Parts beyond 2^62 that cancel are exact; a total beyond it is cut."""
+    measures = (Measure("sum", X, Fraction(1), -(2**52), 2**52),)
+    schema = partial_schema(None, measures)
+    none = {"what": [None] * 4, "cell": [None] * 4, "value": [None] * 4}
+    parts = pyarrow.table({"code": [0, 0, 1, 1], **none, "m0": [2**70, -(2**70) + 5, 2**62, 1]}, schema)
+    found = merged(parts, measures, ask).sort_by("code")
+    assert found.column("m0").to_pylist() == [5, 2**62]
+
+
+def test_sums_across_partitions_are_cut_once(sail, tmp_path):
+    most = 2**52
+    kind = Kind("integer", Fraction(-most), Fraction(most), Fraction(1))
+    table = {"t": pyarrow.table({"x": [most] * 1500 + [-most] * 1500 + [7]})}
+    found = counted(
+        stored(sail, tmp_path, table), {"x": kind}, None, Limits(), Measure("sum", X, Fraction(1), -most, most)
+    )
+    assert found == [[7]]
+
+
+def test_one_unit_or_one_group_with_half_of_the_table(sail, tmp_path):
+    size = 200_000
+    heavy = pyarrow.table(
+        {"who": [0 if i % 2 else i for i in range(size)], "x": [3 if i % 2 else i % 10 for i in range(size)]}
+    )
+    columns = {"who": Kind("integer"), "x": WHOLE}
+    asked = columns, "who", Limits(groups=1, rows_per_group=2), Measure("rows"), Measure("units")
+    one = counted(stored(sail, tmp_path, {"t": heavy}), *asked, keys=(X,))
+    assert one == counted(open_source({"t": heavy}), *asked, keys=(X,))
+
+
+# Failures
+
+
+def test_what_spark_says_of_a_failure_stays_inside(sail, path):
+    """A frame that fails on a value: neither the error nor what it hangs on quotes it."""
+    frame = sail.read.parquet(path)
+    broken = frame.selectExpr("who", "raise_error(concat('canary ', ward)) AS x")
+    with pytest.raises(UnfinishedError) as found:
+        counted(
+            open_source({"t": SparkTable(sail, broken)}),
+            {"x": Kind("text")},
+            "who",
+            Limits(rows=1),
+            Measure("count", X),
+        )
+    fault = found.value
+    assert "canary" not in str(fault)
+    assert fault.__cause__ is None
+    assert fault.__context__ is None
+
+
+def test_executors_raise_fixed_words():
+    def fail(_):
+        raise ValueError("canary")
+
+    run = of_units(Layout((("t", ((0, "x"),)),), ()), fail, pyarrow.schema({"x": pyarrow.int64()}), whole=True)
+    with pytest.raises(NoisetteError, match="stays inside") as found:
+        list(run([pyarrow.record_batch({"c0": [1]})]))
+    assert found.value.__context__ is None
+    assert found.value.__cause__ is None
+
+
+# Rows
+
+
+def test_units_are_numbered_by_rank_whatever_the_partitions(sail, tmp_path):
+    table = Table("t", (Column("x", WHOLE),), unit="who", limits=Limits(rows=3))
+    found = stored(sail, tmp_path, {"t": MANY}).rows(Scan("t", "t"), {"t.x": "x"}, {"t": table}, SECRET)
+    pairs = sorted(zip(found.column("unit").to_pylist(), found.column("x").to_pylist(), strict=True))
+    assert pairs == sorted(zip(MANY.column("who").to_pylist(), MANY.column("x").to_pylist(), strict=True))
