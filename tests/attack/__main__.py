@@ -1,6 +1,6 @@
 """The attacks for as long as is wanted: over new seeds, until one convicts.
 
-    python -m tests.attack [--minutes 60] [--seed N] [--only NAME] [--json FILE] [--page docs/trust.md]
+    python -m tests.attack [--minutes 60] [--seed N] [--only NAME] [--engine NAME] [--json FILE] [--page docs/trust.md]
 
 The first conviction ends it, with the smallest example found and the command that shows it again. What was tried is
 written as JSON, and into the table of a page between its markers.
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ from typing import Any
 from tests.attack import ledgers
 from tests.attack.attacks import ATTACKS
 from tests.attack.canaries import canaries
+from tests.attack.engines import ENGINES
 from tests.attack.failures import failed, oracles
 from tests.attack.holes import HOLES
-from tests.attack.tables import Shelf
+from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, attacked
 
 import noisette as nz
@@ -38,6 +40,8 @@ def known(seed: int, shelf: Shelf) -> Counter[str]:
     """All that convicted once."""
     found: Counter[str] = Counter()
     for world, question in HOLES.values():
+        if shelf.place is not None and not isinstance(world, World):
+            continue
         found += attacked(shelf, world, [question])
     return found
 
@@ -67,6 +71,9 @@ ALL: dict[str, tuple[Act, int]] = {
     "ledger": (ledger, 1),
 }
 """Each attack, and how many seeds of it are tried in a round; what convicted once comes first."""
+
+PLACED = ("known", "tables", "rules", "time")
+"""Those whose tables can be placed in another engine; the others are about files, ledgers and what is written."""
 
 
 @dataclass
@@ -126,9 +133,11 @@ def on_page(page: Path, table: str) -> None:
     page.write_text(between.sub(lambda _: f"{BEGIN}\n{table}\n{END}", text), encoding="utf-8")
 
 
-def rounds(only: str | None, first: int) -> Iterator[tuple[str, int]]:
+def rounds(only: str | None, first: int, *, placed: bool = False) -> Iterator[tuple[str, int]]:
     """Names and seeds for ever: one round after the other."""
     chosen = {name: times for name, (_, times) in ALL.items() if only in (None, name)}
+    if placed:
+        chosen = {name: times for name, times in chosen.items() if name in PLACED}
     number = 0
     while True:
         for name, times in chosen.items():
@@ -139,12 +148,13 @@ def rounds(only: str | None, first: int) -> Iterator[tuple[str, int]]:
 
 def attack(report: Report, shelf: Shelf, options: argparse.Namespace, say: Callable[[str], None]) -> Report:
     """Go on until the time is up or an attack convicts; with one seed named, that seed alone."""
-    for name, seed in rounds(options.only, report.first):
+    for name, seed in rounds(options.only, report.first, placed=shelf.place is not None):
         say(report.line(name))
         try:
             report.add(name, ALL[name][0](seed, shelf))
         except Convicted as found:
             again = f"python -m tests.attack --only {name} --seed {seed} --minutes 0"
+            again += "" if options.engine is None else f" --engine {options.engine}"
             report.convicted = {"attack": name, "seed": seed, "found": str(found), "again": again}
             break
         if report.minutes >= options.minutes:
@@ -158,6 +168,7 @@ def main(arguments: list[str] | None = None, say: Callable[[str], None] | None =
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, help="where to begin; by default at the seconds since 1970")
     parser.add_argument("--only", choices=sorted(ALL))
+    parser.add_argument("--engine", choices=sorted(ENGINES), help="where the tables are; by default in process")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path)
     options = parser.parse_args(arguments)
@@ -165,7 +176,8 @@ def main(arguments: list[str] | None = None, say: Callable[[str], None] | None =
     with tempfile.TemporaryDirectory(prefix="noisette-attack-") as folder:
         os.environ["XDG_STATE_HOME"] = folder  # heads and the like of ledgers that live for seconds
         first = int(time.time()) if options.seed is None else options.seed
-        report = attack(Report(first), Shelf(Path(folder)), options, say)
+        with nullcontext() if options.engine is None else ENGINES[options.engine]() as place:
+            report = attack(Report(first), Shelf(Path(folder), place=place), options, say)
     print(f"\n{report.table()}")
     if options.json:
         options.json.write_text(report.to_json() + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tests.attack.files import files, random_files, random_lines
@@ -31,6 +32,19 @@ def tables(seed: int, shelf: Shelf, twin: Twin = innocent) -> Counter[str]:
     """Random tables x random questions x both relations."""
     rng = random.Random(f"tables {seed}")
     return attacked(shelf, random_world(rng), [random_question(rng) for _ in range(EACH)], twin)
+
+
+def ruled(seed: int, shelf: Shelf, twin: Twin = innocent) -> Counter[str]:
+    """The same under rules of the house: what decides which groups are shown is measured and stated as well."""
+    rng = random.Random(f"rules {seed}")
+    world, rules = random_world(rng), {"minimum_frequency": rng.choice([1, 2, 5, 50]), "least_difference": 3}
+    rules |= rng.choice([{}, {"failure": "1e-30"}, {"failure": "0.9"}, {"rounding": 5}])
+    return attacked(shelf, replace(world, policy={**world.policy, "rules": rules}), _queries(rng), twin)
+
+
+def _queries(rng: random.Random) -> list[Question]:
+    """Random questions in SQL."""
+    return [one for one in (random_question(rng) for _ in range(2 * EACH)) if not one.python]
 
 
 def lines(seed: int, shelf: Shelf, twin: Twin = innocent) -> Counter[str]:
@@ -101,6 +115,7 @@ def _least(curator: Any, question: Question, relation: Neighbours, twin: Twin) -
 ATTACKS: dict[str, tuple[Attack, int]] = {
     "tables": (tables, 16),
     "files": (odd_files, 3),
+    "rules": (ruled, 3),
     "lines": (lines, 2),
     "time": (time_of_answers, 1),
 }

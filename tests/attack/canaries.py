@@ -31,7 +31,7 @@ WRONG_JSON = [  # the marker is in the question, and must not come back in a ref
     f'{{"{CANARY}": {{"column": "g"}}}}',
     f'{{"mode": {{"{CANARY}": "g"}}}}',
     f'{{"mode": {{"column": "g", "lead": "{CANARY}"}}}}',
-    f'{{"mode": {{"column": "g", "of": "{CANARY}"}}}}',
+    f'{{"mode": {{"column": "g", "of": "the {CANARY}"}}}}',
     f'{{"top": {{"column": "g", "k": {{"{CANARY}": {NUMBER}}}}}}}',
     f'{{"choose": {{"candidates": [{{"date": "{CANARY}"}}, {NUMBER}], "score": "{CANARY}"}}}}',
     f'{{"best": {{"candidates": [{{"{CANARY}": 1}}, 2], "by": "{CANARY}"}}}}',

@@ -28,7 +28,7 @@ from tests.attack.twins import Forgetful
 from tests.ledger.tools import tamper
 
 import noisette as nz
-from noisette.curator.opening import described_data
+from noisette.curator.described import described_data
 from noisette.engines.contract import Source
 from noisette.errors import BudgetError, NoisetteError, PrivacyError
 from noisette.ledger import Book, Memory, open_ledger

@@ -17,6 +17,7 @@ from noisette.curator.asking import query_of
 from noisette.curator.purchases.bounds import Bounds
 from noisette.query.plan import Query
 from noisette.questions import FILES
+from noisette.releases.maps.catalogue import STRATEGIES
 
 SPENDS = [nz.Approx(1, "1e-6"), nz.Pure(1), nz.ZCDP("1/4"), nz.Approx("1/1000", "1e-9")]
 
@@ -31,6 +32,7 @@ class Question:
     keys: tuple[str, ...] = ()
     aggregates: tuple[str, ...] = ()
     spend: Any = SPENDS[0]
+    sets: str = ""
 
     def __str__(self) -> str:
         return self.python or self.sql
@@ -41,6 +43,7 @@ class Question:
         outputs = ", ".join((*self.keys, *(f"{a} AS a{i}" for i, a in enumerate(self.aggregates))))
         where = f" WHERE {' AND '.join(self.where)}" if self.where else ""
         by = f" GROUP BY {', '.join(self.keys)}" if self.keys else ""
+        by = f" GROUP BY {self.sets} ({', '.join(self.keys)})" if self.keys and self.sets else by
         return f"SELECT {outputs} FROM {self.source}{where}{by}"
 
     def built(self, curator: Any) -> Any:
@@ -98,10 +101,29 @@ JOINS = {
     "(SELECT u, g, COUNT(*) AS k, AVG(x) AS x FROM v GROUP BY u, g) AS v": "s",
     "(SELECT u, COUNT(*) AS k, MIN(y) AS x FROM l GROUP BY u) AS v": "s",
     "l AS v": "l",
+    "c AS v": "",
+    "c AS v JOIN o ON v.r = o.r": "o",
+    "o JOIN c AS v ON o.r = v.r": "o",
+    "o LEFT JOIN c AS v ON o.r = v.r": "o",
+    "c AS v JOIN c AS w ON v.r = w.r": "w",
+    "v JOIN o ON v.u = o.u": "o",
+    "c AS v JOIN o ON v.r = o.r JOIN l ON o.u = l.u": "l",
+    "c AS v JOIN p ON v.k = p.j JOIN o ON v.r = o.r": "p",
+    "(SELECT r, COUNT(*) AS k, MAX(x) AS x FROM c GROUP BY r) AS v JOIN o ON v.r = o.r": "o",
+    "(SELECT * FROM v UNION ALL SELECT u, 'a', k, x, d, b FROM v WHERE v.k > 0) AS v": "",
+    "(SELECT u, g, k, x, d, b FROM v UNION ALL SELECT u, g, k, -x, d, b FROM v) AS v JOIN p ON v.k = p.j": "p",
+    "(SELECT u, g, k FROM v UNION ALL SELECT u, 'b', k + 1 FROM v) AS v JOIN l ON v.u = l.u": "l",
+    "v JOIN l ON v.k = l.k": "l",
+    "v JOIN v AS w ON v.g = w.g": "w",
+    "v JOIN v AS w ON v.x = w.x AND v.g = w.g": "w",
+    "v JOIN l ON v.x = l.y": "l",
+    "c AS v JOIN l ON v.k = l.k JOIN p ON v.k = p.j": "l",
+    "(SELECT u, k, g, MAX(x) AS x FROM v GROUP BY u, k, g) AS v JOIN v AS w ON v.k = w.k": "w",
+    "c AS v JOIN o ON v.r = o.r JOIN l ON v.x = l.y": "l",
 }
 """Relations, and which other table has more columns there."""
 
-NAMES = {"": [], "p": ["p.f"], "q": ["q.f"], "l": ["l.k"], "w": ["w.k", "w.x"], "s": []}
+NAMES = {"": [], "p": ["p.f", "p.j"], "q": ["q.f"], "l": ["l.k"], "w": ["w.k", "w.x"], "s": [], "o": ["o.y"]}
 CONDITIONS = [
     "{k} = 1",
     "{k} BETWEEN 0 AND 2",
@@ -126,6 +148,21 @@ CONDITIONS = [
     "v.u <> 'a'",
     f"{{k}} = {2**60}",
     "YEAR(v.d) = 2020",
+    "v.g ILIKE 'A%' OR RIGHT(v.g, 1) = ' '",
+    "REGEXP_MATCHES(v.g, '^[^a].?$')",
+    "LENGTH(v.g || 'é') > 1",
+    "v.g IS DISTINCT FROM 'a'",
+    "TRY_CAST(v.g AS INTEGER) IS NULL",
+    "v.d + INTERVAL 1 MONTH > DATE '2020-02-01'",
+    "v.d::DATE - DATE '2020-01-02' >= 0",
+    "DATE_DIFF('week', v.d, v.d + INTERVAL 9 DAY) = 1",
+    "STRFTIME(v.d, '%Y') = '2020'",
+    "v.k IN (SELECT j FROM p)",
+    "EXISTS (SELECT * FROM q WHERE q.g = v.g)",
+    "v.k NOT IN (SELECT j FROM p WHERE j IS NOT NULL)",
+    "NOT EXISTS (SELECT * FROM q WHERE q.g = v.g AND q.f > 1)",
+    "{k} % 2 = 1",
+    "ROUND(LEAST(GREATEST({x}, -1), 2), 1) > 0.5",
 ]
 KEYS = [
     "v.g",
@@ -142,6 +179,14 @@ KEYS = [
     "LEAST(GREATEST({k}, 0), 2)",
     "{n}",
     "{n} + {k}",
+    "LEFT(v.g, 1)",
+    "REPLACE(v.g, 'a', 'b') || '/'",
+    "SPLIT_PART(v.g, ' ', 1)",
+    "DATE_TRUNC('month', v.d)",
+    "STRFTIME(v.d, '%m')",
+    "EXTRACT(dow FROM v.d)",
+    "{k} % 3",
+    "WIDTH_BUCKET({x}, 0, 2, 2)",
 ]
 AGGREGATES = [
     "COUNT(*)",
@@ -157,6 +202,11 @@ AGGREGATES = [
     "STDDEV({x})",
     "VARIANCE({k})",
     "MEDIAN({k})",
+    "QUANTILE({k}, [0.25, 0.5, 0.75])",
+    "CORR({k}, {x})",
+    "COUNT(*) / SUM(COUNT(*)) OVER ()",
+    "COVAR_POP(LEAST(GREATEST({x}, 0), 2), {k})",
+    "REGR_SLOPE({k}, LEAST(GREATEST({x}, -1), 1)) FILTER (WHERE {k} > 0)",
     "MIN({x})",
     "MAX({k})",
     "SUM(LEAST(GREATEST({x}, 0), 2))",
@@ -168,6 +218,17 @@ AGGREGATES = [
     "SUM({n})",
     "SUM(ABS({k}) + 1)",
     "COUNT(DISTINCT {x})",
+    "AVG(v.g = 'a')",
+    "SUM(v.b)",
+    "SUM(LEAST(LENGTH(v.g), 3))",
+    "SUM({k} % 4)",
+    "SUM(SQRT(LEAST(GREATEST({x}, 0), 2)))",
+    "SUM(LN(LEAST(GREATEST({x}, 1), 3)))",
+    "AVG(ROUND(LEAST(GREATEST({x}, -1), 2), 1))",
+    "SUM(POWER(LEAST(GREATEST({k}, -1), 2), 3))",
+    "SUM(LEAST(GREATEST(TRY_CAST(v.g AS DOUBLE), 0), 1))",
+    "SUM(DATE_DIFF('day', DATE '2020-01-01', v.d))",
+    "COUNT(DISTINCT WEEK(v.d))",
 ]
 
 
@@ -184,7 +245,8 @@ def _sql(rng: random.Random) -> Question:
         return tuple(dict.fromkeys(found))
 
     aggregates = some(AGGREGATES, 3) or ("COUNT(*)",)
-    return Question(source=source, where=some(CONDITIONS, 2), keys=some(KEYS, 2), aggregates=aggregates)
+    sets = rng.choice(["ROLLUP", "CUBE"]) if rng.random() < 0.15 else ""
+    return Question(source=source, where=some(CONDITIONS, 2), keys=some(KEYS, 2), aggregates=aggregates, sets=sets)
 
 
 # Python: frames, and every question by its name
@@ -201,6 +263,8 @@ def _rows(rng: random.Random) -> str:
             't("v").join(t("p"), on={"k": "j"})',
             't("v").join(t("p"), on={"u": "j"})',
             't("v").join(t("q"), on="g", how="left")',
+            't("c")',
+            't("c").join(t("o"), on="r")',
         ]
     )
 
@@ -246,6 +310,31 @@ def _cube(rng: random.Random) -> str:
     return f"nz.Cube({ {name: columns[name] for name in some} }, ways={rng.randint(1, len(some))}, of={_rows(rng)})"
 
 
+def _map(rng: random.Random) -> str:
+    x, y = rng.choice(["k", "LEAST(GREATEST(k, -1), 3)"]), rng.choice(["x", "LEAST(GREATEST(x, 0), 2)"])
+    bounds = rng.choice(["None", "None", "(0, 0, 1, 1)", "(-1, 0, 2, 2)"])
+    options = f"cells={rng.choice([1, 2, 3])}, bounds={bounds}, strategy={rng.choice(sorted(STRATEGIES))!r}"
+    return f"nz.Map({x!r}, {y!r}, {options}, of={_rows(rng)})"
+
+
+def _some(rng: random.Random) -> list[str]:
+    return rng.sample(["k", "x", "d", "LEAST(GREATEST(k, 0), 3)"], rng.randint(1, 3))
+
+
+def _weights(rng: random.Random) -> str:
+    if rng.random() < 0.5:
+        some = rng.sample(["b", "LEAST(GREATEST(k, 0), 3)", "x > 1", rng.choice(["g", "LOWER(g)"])], rng.randint(1, 3))
+        return f"nz.MultiplicativeWeights({some}, rounds={rng.choice([1, 3])}, of={_rows(rng)})"
+    columns = _some(rng)
+    queries = (
+        [{}, {columns[0]: [0, 1]}, {columns[-1]: [None, None]}] if "d" not in columns else [{}, {"d": [None, None]}]
+    )
+    total = rng.choice([None, 100])
+    return (
+        f"nz.MultiplicativeWeights({columns}, {queries}, bins={rng.choice([None, 4])}, total={total}, of={_rows(rng)})"
+    )
+
+
 COLUMNS = {"visits": "v", "patient_id": "u", "age": "k", "ward": "g", "diagnosis": "g", "cost": "x"}
 
 
@@ -258,7 +347,11 @@ def _as_json(file: str) -> Callable[[random.Random], str]:
 
 
 PYTHON: dict[str, Callable[[random.Random], str]] = {
-    **{f"json {file}": _as_json(file) for file in FILES if file not in ("above", "apply")},  # a stream, and a function
+    "Flows": lambda rng: (
+        'nz.Flows(("LEAST(GREATEST(k, 0), 2)", "LEAST(GREATEST(x, 0), 2)"), ("LEAST(GREATEST(k, -1), 2)", '
+        f'"{rng.choice(["x", "LEAST(GREATEST(x, -1), 2)"])}"), cells={rng.choice([1, 2])}, of={_rows(rng)})'
+    ),
+    **{f"json {file}": _as_json(file) for file in FILES if file not in ("above", "apply", "stream")},
     "frame": _framed,
     "bounds": lambda rng: f"bounds('{rng.choice(['v', 'l'])}', '{rng.choice(['k', 'x', 'd', 'y'])}')",
     "Above": _above,
@@ -278,11 +371,24 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
         f"nz.Workload([{{'k': [0, 1]}}, {{'k': [None, 2], {rng.choice(['b', 'LOWER(g)'])!r}: True}}, "
         f"{{{rng.choice(['x', 'd'])!r}: [None, None]}}], of={_rows(rng)})"
     ),
+    "MultiplicativeWeights": _weights,
+    "Oracle": lambda rng: (
+        f"nz.Oracle({_some(rng)}, updates={rng.choice([1, 3])}, bins={rng.choice([None, 4])}, of={_rows(rng)})"
+    ),
+    "Stream": lambda rng: (
+        f"nz.Stream('d', since='2020-01-01', until='2020-01-05', every='{rng.choice([1, 2])} days', "
+        f"by={rng.choice(['None', repr('b'), repr('g'), repr('LEAST(GREATEST(k, 0), 3)')])}, "
+        f"events={rng.choice([None, 1, 2])}, of={_rows(rng)}, "
+        + rng.choice(
+            ["window=2)", "ends='d')", "sum='x')", "sum='LEAST(GREATEST(k, -1), 2)')", "sum='x', window=2)", ")"]
+        )
+    ),
     "Ranges": lambda rng: (
         f'nz.Ranges("{rng.choice(["k", "x", "d", "LEAST(GREATEST(k, 0), 3)"])}", bins={rng.choice(["None", "5"])}, '
         f"prefixes={rng.random() < 0.3}, of={_rows(rng)})"
     ),
     "Distinct": lambda rng: f'nz.Distinct("{rng.choice(["g", "k", "x", "LOWER(g)"])}", most=4, of={_rows(rng)})',
+    "SelfJoin": lambda rng: f'nz.SelfJoin("{rng.choice(["g", "k", "x", "LOWER(g)", "d"])}", most=4, of={_rows(rng)})',
     "FrequencySketch": lambda rng: (
         f'nz.FrequencySketch("{rng.choice(["g", "k", "x", "d"])}", width=8, of={_rows(rng)})'
     ),
@@ -293,6 +399,7 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
         + rng.choice(["rows=[1, 2, 4]", 'groups=[1, 2], by="g"', '"k", bounds=[(0, 1), (-1, 2)]'])
         + f", of={_rows(rng)})"
     ),
+    "Map": _map,
     "Mode": lambda rng: f'nz.Mode("{rng.choice(["g", "k", "b", "d", "LOWER(g)"])}", of={_rows(rng)})',
     "Nearest": lambda rng: (
         'nz.Nearest("LEAST(GREATEST(k, 0), 3)", "LEAST(GREATEST(FLOOR(x), 0), 3)", place=(1, 1), '
@@ -301,9 +408,17 @@ PYTHON: dict[str, Callable[[random.Random], str]] = {
     "OrderStatistic": lambda rng: (
         f'nz.OrderStatistic("{_whole(rng)}", of={_rows(rng)}, by="{rng.choice(["smooth", "inverse"])}")'
     ),
+    "Quantiles": lambda rng: (
+        f'nz.Quantiles("{_whole(rng)}", {rng.choice([[0.5], [0, 1], [0.25, 0.5, 0.75], [0.1, 0.2, 0.3, 1]])}, '
+        f"of={_rows(rng)})"
+    ),
     "SparseTable": lambda rng: (
         f'nz.SparseTable(["LEAST(GREATEST(k, 0), 3)", "{rng.choice(["b", "x > 1", "g", "d", "x"])}"], '
         f"{rng.choice(['threshold=3', 'size=5', 'sample=4', 'sample=4, threshold=2'])}, of={_rows(rng)})"
+    ),
+    "Synthetic": lambda rng: (
+        f'nz.Synthetic(["LEAST(GREATEST(k, 0), 3)", "{rng.choice(["b", "x > 1", "g", "d", "x"])}"], '
+        f"bins={rng.choice([4, 256])}, strategy='{rng.choice(['rake', 'mst', 'aim'])}', of={_rows(rng)})"
     ),
     "Spread": lambda rng: f'nz.Spread("{rng.choice(["k", "x", "d"])}", of={_rows(rng)})',
     "Top": lambda rng: f'nz.Top("{rng.choice(["g", "k", "LOWER(g)"])}", 2, of={_rows(rng)})',
@@ -323,3 +438,8 @@ def streamed(curator: Any) -> list[Query]:
         "SELECT SUM(LEAST(GREATEST(k, -1), 2)) FROM v",
     ]
     return [query_of(text, curator.schema) for text in texts]
+
+
+def consulted(offer: Any) -> list[dict[str, Any]]:
+    """Queries of an oracle: all rows, and one value of each column."""
+    return [{}, *({axis.name: axis.label(axis.cells // 2)} for axis in offer.cells.axes)]

@@ -4,6 +4,7 @@ A world is a value: tables of SQL literals, a policy, a way to store them, and o
 texts, so whose row is whose is decided here and not by the engine; the pools hold no two texts for one unit.
 
     `v` private rows (u unit, g text, k whole number, x number, d moment, b truth value) · `l` more of the same units ·
+    `o` orders of the same units (u unit, r key, y number) · `c` children of orders (r, and columns as v has) ·
     `p`, `q` public tables to join with, on numbers and on texts
 """
 
@@ -60,6 +61,7 @@ POOLS: dict[str, list[str]] = {
     "DECIMAL(18,3)": ["0", "1", "2", "0.5", "1.999", "2.001", "-1"],
     "DECIMAL(38,37)": ["0", "1", "2", "0.5", "1.9999999999999999999999999999999999999", "-1"],
     "VARCHAR": TEXTS,
+    "VARCHAR(9)": ["'0'", "'1'", "'2'", "' 2 '", "'-1'", "'x'", "'1e9'", "'0.5'", "'99999999999999999999'", "''"],
     "VARCHAR COLLATE NOCASE": TEXTS,
     "VARCHAR COLLATE NOACCENT": TEXTS,
     "ENUM('a', 'b', 'A', 'a ', '')": ["'a'", "'b'", "'A'", "'a '", "''"],
@@ -73,7 +75,7 @@ POOLS: dict[str, list[str]] = {
 }
 """Literals of each stored type, the plain ones first; NULL may be anywhere."""
 
-WHOLE = ["BIGINT", "SMALLINT", "UBIGINT", "HUGEINT", "DECIMAL(38,0)", "DOUBLE"]
+WHOLE = ["BIGINT", "SMALLINT", "UBIGINT", "HUGEINT", "DECIMAL(38,0)", "DOUBLE", "VARCHAR(9)"]
 NUMERIC = [*WHOLE, "FLOAT", "DECIMAL(18,3)", "DECIMAL(38,37)"]
 TEXTUAL = [
     *["VARCHAR"] * 5,
@@ -91,6 +93,7 @@ LIMITS = [
     {"groups": 1, "rows_per_group": 1},
     {"groups": 2, "rows_per_group": 2},
     {"rows": 3, "groups": 2, "rows_per_group": 2},
+    {"rows": "each question", "most_rows": 4},
 ]
 NOBODY = ("NULL", "'nan'")  # a row of such a unit belongs to nobody
 
@@ -150,7 +153,10 @@ class World:
         rows = self.tables[name].rows
         if self.victim is None:
             return rows[1:] if name == "v" else rows
-        return tuple(row for row in rows if same(row[0]) != self.victim)
+        mine = {self.victim}
+        if name == "c":  # whoever leaves takes along what refers to their orders
+            mine = {row[1] for row in self.tables["o"].rows if same(row[0]) == self.victim}
+        return tuple(row for row in rows if same(row[0]) not in mine)
 
     def smaller(self, question: str) -> Iterator["World"]:
         """The same with a row less, or with a plainer value."""
@@ -247,7 +253,50 @@ def random_world(rng: random.Random) -> World:
     else:  # one unit takes the place of one: a row of somebody else would make no neighbour
         other = {name: tuple(row for row in rows if same(row[0]) == victim) for name, rows in other.items()}
     storage = rng.choice(STORAGES)
-    return World(tables, _policy(rng, types, by_row=by_row), victim, other, storage)
+    world = World(tables, _policy(rng, types, by_row=by_row), victim, other, storage)
+    return world if victim is None else _with_children(rng, world, unit, people)
+
+
+KEYS = ["BIGINT", "BIGINT", "SMALLINT", "UBIGINT", "HUGEINT", "DECIMAL(38,0)", *TEXTUAL, "DATE", "TIMESTAMP"]
+"""Types that foreign keys can be stored as."""
+
+
+def _with_children(rng: random.Random, world: World, unit: str, people: list[str]) -> World:
+    """The world with orders, whose keys are all different, and children that refer to them."""
+    key = rng.choice(KEYS)
+    child = rng.choice(["BIGINT", "SMALLINT"]) if key == "SMALLINT" else key
+    pool = POOLS[key] if rng.random() < 0.3 else POOLS[key][:4]
+    keys = rng.sample(pool, min(len(pool), rng.choice([2, 3, 4])))
+    number, text = rng.choice(NUMERIC), rng.choice(TEXTUAL)
+    types = {
+        "o": {"u": unit, "r": key, "y": number},
+        "c": {"r": child, "g": text, "k": rng.choice(WHOLE), "x": number, "d": rng.choice(MOMENTS), "b": "BOOLEAN"},
+    }
+    orders = tuple((rng.choice([*people, world.victim or ""]), r, rng.choice(POOLS[number][:4])) for r in keys[:-1])
+    mine = [r for u, r, _ in orders if same(u) == world.victim] or keys[-1:]
+    other = tuple((world.victim or "", r, rng.choice(POOLS[number][:4])) for r in mine)
+    lost = ["NULL", *(value for value in POOLS[child][:6] if value in POOLS[key])]
+    made = {
+        "o": Table(tuple(types["o"].items()), orders),
+        "c": Table(tuple(types["c"].items()), _children(rng, types["c"], [*keys * 3, *lost])),
+    }
+    link = {"unit": {"through": "o", "on": {"r": "r"}}}
+    rules = {
+        "o": {"unit": "u", **rng.choice(LIMITS), "columns": _declared(rng, {"y": number})},
+        "c": {
+            **link,
+            **rng.choice(LIMITS),
+            "columns": _declared(rng, {n: t for n, t in types["c"].items() if n != "r"}),
+        },
+    }
+    others = {"o": other, "c": _children(rng, types["c"], mine)[:4]}
+    policy = {"tables": {**world.policy["tables"], **rules}}
+    return replace(world, tables={**world.tables, **made}, policy=policy, other={**world.other, **others})
+
+
+def _children(rng: random.Random, types: dict[str, str], keys: list[str]) -> tuple[tuple[str, ...], ...]:
+    rows = _rows(rng, "c", types, [])
+    return tuple((rng.choice(keys), *row[1:]) for row in rows)
 
 
 def _named(type: str) -> list[str]:
@@ -299,10 +348,14 @@ def _declared(rng: random.Random, types: dict[str, str]) -> dict[str, Any]:
         if column in ("k", "j", "y", "x") and type in NUMERIC:
             rules |= _numbers(rng, column, type)
         elif column == "g" and type != "UUID":
-            rules |= rng.choice([{}, {"keys": ["a", "b"]}, {"keys": ["a", "A", ""]}])
+            messy = {"trim": True, "fold": True}
+            mapped = {"keys": ["a"], "map": {"b": ["B ", "á"]}, "other": "z"}
+            rules |= rng.choice([{}, {"keys": ["a", "b"]}, {"keys": ["a", "A", ""]}, messy, mapped, messy | mapped])
         elif column == "d":
             days = {"bounds": [datetime.date(2020, 1, 1), datetime.date(2020, 1, 3)]}
             rules |= rng.choice([{}, days])
+        if column in ("g", "k", "x", "y"):  # joins on it use that many rows with one value
+            rules["rows_per_value"] = 1 + len(found) % 3
         found[column] = rules
     return found
 
@@ -340,16 +393,18 @@ class Storable(Protocol):
 class Shelf:
     """Worlds on disk or in memory, each in a folder of its own, of which the last few are held.
 
-    `shrinks`: whether a conviction is made smaller before it is shown.
+    `shrinks`: whether a conviction is made smaller before it is shown · `place` puts tables into another engine (see
+    `engines`).
     """
 
-    def __init__(self, folder: Path, *, most: int = 12, shrinks: bool = True) -> None:
-        self.folder, self.most, self.number, self.shrinks = folder, most, 0, shrinks
+    def __init__(self, folder: Path, *, most: int = 12, shrinks: bool = True, place: Any = None) -> None:
+        self.folder, self.most, self.number, self.shrinks, self.place = folder, most, 0, shrinks, place
         self.engine = duckdb.connect(config={"threads": 1})
 
     def opened(self, world: Storable, **options: Any) -> Any:
         """A curator of the world, as its owner opens it; `InputError` where the owner is told to mend something."""
-        options = {"budget": nz.Approx(10**6, "1/2"), "policy": world.policy, **options}
+        policy = world.policy if self.place is None else self.place.allowed(world.policy)
+        options = {"budget": nz.Approx(10**6, "1/2"), "policy": policy, **options}
         return nz.open(self.source(world), **options)
 
     def source(self, world: Storable) -> Any:
@@ -357,5 +412,7 @@ class Shelf:
         self.number += 1
         shutil.rmtree(self.folder / str(self.number - self.most), ignore_errors=True)
         place = self.folder / str(self.number)
-        place.mkdir()
-        return world.stored(place, self.engine)
+        place.mkdir(parents=True)
+        if self.place is None:
+            return world.stored(place, self.engine)
+        return self.place.put(replace(world, storage="arrow").stored(place, self.engine))  # type: ignore[type-var]

@@ -118,9 +118,8 @@ def test_a_twin_that_takes_longer_is_convicted(shelf):
 @slow
 @pytest.mark.parametrize("name", FILES)
 def test_odd_files_are_refused_by_open_or_every_question_is_answered(shelf, name):
-    for seed in range(2):
-        found = attacks.every_question(name, seed, shelf)
-        assert found["refused_by_open"] or found["answered"]
+    found = attacks.every_question(name, 0, shelf)
+    assert found["refused_by_open"] or found["answered"]
 
 
 @pytest.mark.slow

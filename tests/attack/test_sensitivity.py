@@ -13,9 +13,10 @@ from tests.attack.attacks import BY_TEXT, COUNT, marked
 from tests.attack.files import ODD, PLAIN, Lines, random_lines
 from tests.attack.holes import HOLES
 from tests.attack.questions import PYTHON, SPENDS, Question
-from tests.attack.trial import Convicted, attacked, drawn, excess, innocent, opened, planned
+from tests.attack.trial import Convicted, _consulted, attacked, drawn, excess, innocent, opened, planned
 
 from noisette.privacy import Neighbours
+from noisette.query.measure import Contribution
 from noisette.questions import FILES
 from noisette.releases.adaptive import one_node
 
@@ -63,20 +64,27 @@ EVERY = [
     Question(python='nz.Choose([0, 1], score=lambda c: f"SELECT COUNT(*) FROM v WHERE k = {c}")'),
 ]
 CUBE = Question(python="nz.Cube({'k': 'LEAST(GREATEST(k, 0), 2)', 'b': 'b'})")
+SYNTHETIC = Question(python="nz.Synthetic(['LEAST(GREATEST(k, 0), 2)', 'b', 'x > 1'])")
 
 
 SKETCHES = [Question(python='nz.FrequencySketch("g", width=8)'), Question(python='nz.HeavyHitters("g", memory=3)')]
 
+SIDES = '"LEAST(GREATEST(k, 0), 2)", "LEAST(GREATEST(x, 0), 2)"'
+MAPS = [
+    Question(python=f"nz.Map({SIDES}, cells=2)"),
+    Question(python=f'nz.Flows(({SIDES}), ("LEAST(GREATEST(k, -1), 2)", "LEAST(GREATEST(x, -1), 2)"), cells=2)'),
+]
+
 
 @pytest.mark.slow
 def test_the_marked_world_is_innocent(shelf):
-    every = EVERY + SKETCHES
+    every = [*EVERY, *SKETCHES, *MAPS, SYNTHETIC]
     assert attacked(shelf, marked(), every)["answered"] == 2 * len(every)
 
 
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("twin", [twins.Twice, twins.Unbounded])
-@pytest.mark.parametrize("question", [*EVERY[:3], *SKETCHES, CUBE], ids=str)
+@pytest.mark.parametrize("question", [*EVERY[:3], *SKETCHES, CUBE, *MAPS, SYNTHETIC], ids=str)
 def test_twins_are_convicted(shelf, twin, question):
     shelf.shrinks = False
     with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
@@ -93,6 +101,25 @@ def test_a_cube_that_states_too_little_is_convicted(shelf, spend):
         halved = replace(made, moved=made.strategy.sensitivity(1, relation))  # where two rows are used
         twin = replace(offer, procedure=replace(offer.procedure, made=halved))
         assert any("numbers of a cube moved" in found for found in excess(twin, before, after, relation))
+
+
+TOTALS = Question(
+    keys=("v.b", "LEAST(GREATEST(v.k, 0), 2)"), aggregates=("COUNT(*)", "SUM(LEAST(GREATEST(v.x, 0), 2))"), sets="CUBE"
+)
+
+
+@pytest.mark.slow
+def test_totals_that_state_what_their_parts_do_are_convicted(shelf):
+    """In a total one unit has the rows of all its groups."""
+    for relation, pair in opened(shelf, marked()).items():
+        offer, _ = planned(pair[0], TOTALS, relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert offer.procedure.finest is not None
+        assert list(excess(offer, before, after, relation)) == []
+        design = offer.procedure.design
+        wrong = tuple(replace(task, part=Contribution(1, 1, 1)) for task in design.tasks)
+        twin = replace(offer, procedure=replace(offer.procedure, design=replace(design, tasks=wrong)))
+        assert any("a total moved" in found for found in excess(twin, before, after, relation))
 
 
 LINES = [
@@ -117,6 +144,48 @@ def test_a_line_that_states_too_little_is_convicted(shelf, question):
             twin = replace(procedure, made=replace(procedure.made, moved=(row,) * len(procedure.made.moved)))
         found = list(excess(replace(offer, procedure=twin), before, after, relation))
         assert any("a level of counts moved" in one for one in found)
+
+
+def test_a_map_that_states_too_little_is_convicted(shelf):
+    for relation, pair in opened(shelf, marked()).items():
+        offer, _ = planned(pair[0], replace(MAPS[0], spend=SPENDS[1]), relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert list(excess(offer, before, after, relation)) == []
+        if relation is Neighbours.REPLACE:  # there the victim's cell loses no more than a row
+            continue
+        procedure = offer.procedure
+        twin = replace(procedure, made=replace(procedure.made, moved=one_node(1, relation)))  # where two rows are used
+        assert any("moved by" in found for found in excess(replace(offer, procedure=twin), before, after, relation))
+
+
+WEIGHTS = [
+    "nz.MultiplicativeWeights(['LEAST(GREATEST(k, 0), 2)', 'b'], ways=1, of=t('v'))",
+    "nz.MultiplicativeWeights(['LEAST(GREATEST(k, 0), 2)'], [{}, {'LEAST(GREATEST(k, 0), 2)': [0, 1]}], of=t('v'))",
+]
+
+
+@slow
+@pytest.mark.parametrize("question", WEIGHTS)
+def test_weights_that_state_too_little_are_convicted(shelf, question):
+    for relation, pair in opened(shelf, marked()).items():
+        offer, _ = planned(pair[0], Question(python=question, spend=SPENDS[1]), relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert list(excess(offer, before, after, relation)) == []
+        if relation is Neighbours.ADD_REMOVE:
+            procedure = replace(offer.procedure, made=replace(offer.procedure.made, unit_rows=1))  # where two are used
+            found = list(excess(replace(offer, procedure=procedure), before, after, relation))
+            assert any("a candidate moved" in one for one in found)
+
+
+@slow
+def test_an_oracle_that_states_too_little_is_convicted(shelf):
+    asked = Question(python="nz.Oracle('LEAST(GREATEST(k, 0), 2)', of=t('v'))", spend=SPENDS[1])
+    pair = opened(shelf, marked())[Neighbours.ADD_REMOVE]
+    offer, _ = planned(pair[0], asked, Neighbours.ADD_REMOVE)
+    before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+    _consulted(offer, before, after)
+    with pytest.raises(Convicted, match="an answer of an oracle moved by 2, stated 1"):
+        _consulted(replace(offer, sensitivity=one_node(1, Neighbours.ADD_REMOVE)), before, after)
 
 
 def test_a_twin_of_scores_is_convicted(shelf):

@@ -4,6 +4,7 @@ The offers are alike; whether and how a question fails does not depend on the da
 noise, moves by no more than the offer itself states; and neither plan nor answer takes time out of proportion.
 """
 
+import gc
 import itertools
 import signal
 import time
@@ -15,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from tests.attack.questions import Question, streamed
+from tests.attack.questions import Question, consulted, streamed
 from tests.attack.tables import Shelf, Storable
 from tests.query.worlds import norms
 
@@ -30,9 +31,15 @@ from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
 from noisette.questions.cube import Counting
 from noisette.questions.histogram import Adapted
+from noisette.questions.multiplicative_weights import Rounds
+from noisette.questions.oracle import Consulting
 from noisette.questions.parts.choice import Scores
+from noisette.questions.parts.chosen_limits import Adaptive
+from noisette.questions.parts.grouping_sets import GroupingSets
 from noisette.questions.parts.linear_offer import Measured
+from noisette.questions.stream import Publishing
 from noisette.questions.workload import Answered
+from noisette.releases.lattice import rolled_up
 
 SECRET = bytes(range(16))
 PLANNED, ANSWERED = 5, 20  # seconds of processor time: far more than any of these needs
@@ -184,7 +191,9 @@ def excess(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterato
                     yield f"{measure.what} moved by {moved} in {norm}, stated {most}, {relation}"
     yield from _excess_of_scores(offer, before, after, relation)
     yield from _excess_of_numbers(offer, before, after, relation)
+    yield from _excess_of_totals(offer, before, after, relation)
     yield from _excess_of_levels(offer, before, after, relation)
+    yield from _excess_of_candidates(offer, before, after, relation)
     yield from _excess_of_rows(before, after, relation)
 
 
@@ -211,6 +220,21 @@ def _excess_of_numbers(offer: Any, before: Spy, after: Spy, relation: Neighbours
                 yield f"numbers of a cube moved by {float(moved[norm])} in {norm}, stated {float(most)}, {relation}"
 
 
+def _excess_of_totals(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
+    """Sums over the finest of several sets of groups, before they get noise."""
+    for part in (part for part in inside(offer, GroupingSets) if part.finest is not None):
+        request = part.finest.request
+        if request not in before.measured or request not in after.measured:
+            continue
+        for (i, axes), at in itertools.product(enumerate(part.measured), range(len(request.measures))):
+            pair = (rolled_up(spy.measured[request].measures[at], part._shape, axes)[None] for spy in (before, after))
+            bound = sensitivity(request.measures[at], part.design.tasks[i].part, relation)
+            bounds = bound.l0, bound.l1, bound.l2_squared, bound.linf
+            for norm, moved, most in zip(("l0", "l1", "l2^2", "linf"), norms(*pair), bounds, strict=True):
+                if moved is not None and moved > most:
+                    yield f"a total moved by {moved} in {norm}, stated {most}, {relation}"
+
+
 def _excess_of_levels(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
     """Whole numbers of a strategy, or of the nodes of a tree, before they get noise."""
     procedure = offer.procedure
@@ -232,6 +256,26 @@ def _excess_of_levels(offer: Any, before: Spy, after: Spy, relation: Neighbours)
         ):
             if moved > most:
                 yield f"a level of counts moved by {moved} in {norm}, stated {most}, {relation}"
+
+
+def _excess_of_candidates(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
+    """Queries and marginals of multiplicative weights, before they get noise, and the scores of a pick."""
+    procedure = offer.procedure
+    if not isinstance(procedure, Rounds):
+        return
+    made, pair = procedure.made, []
+    for spy in (before, after):
+        read = procedure.cells.read(Again(spy), {}, SECRET)  # type: ignore[arg-type]
+        exact = made.candidates.answers(made.candidates.tables(*read))
+        pair.append((exact, made._scores(exact, made.start(100))))
+    (one, scores), (other, others) = pair
+    changes = [b - a for a, b in zip(one, other, strict=True)]
+    far = max(int(np.abs(change).sum() if made.candidates.marginals else np.abs(change).max()) for change in changes)
+    squares = max(int((change**2).sum()) for change in changes) if made.candidates.marginals else far**2
+    moved = int(np.abs(others - scores).max())
+    if far > made.moved.l1 or squares > made.moved.l2_squared or moved > made.scored.linf:
+        stated = f"{made.moved.l1} and {made.scored.linf}, {relation}"
+        yield f"a candidate moved by {far} and a score by {moved}, stated {stated}"
 
 
 def _scores(scores: Scores, spy: Spy) -> list[int]:
@@ -277,23 +321,44 @@ def planned(curator: Any, question: Question, relation: Neighbours) -> tuple[Any
 
 def drawn(curator: Any, offer: Any, twin: Twin) -> tuple[Spy, float]:
     """What was measured to draw an answer, and the processor time for it."""
-    spy, begun = Spy(twin(curator._source)), time.process_time()
+    spy = Spy(twin(curator._source))
+    gc.disable()  # a collection of all that a long run has made takes a second, whoever is answered
+    begun = time.process_time()
     try:
         with within(ANSWERED):
-            if isinstance(offer, Watching):
+            if isinstance(offer, Watching | Consulting | Publishing):
                 _streamed(curator, offer, spy)
             else:
                 offer.answers(offer.unpack(offer.pack(offer.draw(spy, curator.schema, SECRET))))
+                _every_plan(curator, offer, spy)
     except Enough:
         pass
     except TooLong:
         raise Convicted("time", f"answering took more than {ANSWERED} seconds") from None
     except Exception as error:
         raise Convicted("failure", f"answering raised {type(error).__name__}: {error}") from error
-    return spy, time.process_time() - begun
+    finally:
+        taken = time.process_time() - begun
+        gc.enable()
+    return spy, taken
 
 
-def _streamed(curator: Any, offer: Watching, spy: Spy) -> None:
+def _every_plan(curator: Any, offer: Any, spy: Spy) -> None:
+    """Where a limit is chosen first, two neighbours may choose differently: each plan is carried out for both."""
+    if isinstance(offer.procedure, Adaptive):
+        for places, plan in offer.procedure.plans.items():
+            plan.draw(spy, offer.procedure.settled(curator.schema, places), SECRET)
+
+
+def _streamed(curator: Any, offer: Watching | Consulting | Publishing, spy: Spy) -> None:
+    if isinstance(offer, Publishing):
+        for step in range(1, offer.asked.steps + 1):
+            offer.exactly(curator.schema, step).draw(spy, curator.schema, SECRET)  # type: ignore[arg-type]
+        return
+    if isinstance(offer, Consulting):
+        for query in consulted(offer):
+            offer.counts(query).draw(spy, curator.schema, SECRET)  # type: ignore[arg-type]
+        return
     try:
         for query in streamed(curator):
             offer.exactly(query, curator.schema).draw(spy, curator.schema, SECRET)
@@ -313,13 +378,17 @@ def asked(curators: tuple[Any, Any], question: Question, relation: Neighbours, t
     if said[0] != said[1]:
         raise Convicted("failure", "the offers of two neighbours differ")
     (before, one), (after, two) = (drawn(curator, offer, twin) for curator in curators)
-    if isinstance(offer, Watching):
+    if isinstance(offer, Consulting):
+        _consulted(offer, before, after)
+    elif isinstance(offer, Publishing):
+        _published(offer, before, after, relation)
+    elif isinstance(offer, Watching):
         _watched(offer, before, after, relation)
     else:
         for found in excess(offer, before, after, relation):
             raise Convicted("sensitivity", found)
     if max(one, two) > max(SLOW, SLOWER * min(one, two)):
-        again = [min(drawn(curator, offer, twin)[1] for _ in range(3)) for curator in curators]
+        again = [min(drawn(curator, offer, twin)[1] for _ in range(5)) for curator in curators]
         if max(again) > max(SLOW, SLOWER * min(again)):
             raise Convicted("time", f"answering takes {again[0]:.2f} and {again[1]:.2f} seconds for two neighbours")
     return "answered"
@@ -333,6 +402,38 @@ def _watched(offer: Watching, before: Spy, after: Spy, relation: Neighbours) -> 
         up = change > 0 and offer.above.of == "counts" and relation is Neighbours.ADD_REMOVE  # the victim left
         if size > offer.above.sensitivity or up:
             raise Convicted("sensitivity", f"an answer of a stream moved by {change}, stated {offer.above.sensitivity}")
+
+
+def _published(offer: Publishing, before: Spy, after: Spy, relation: Neighbours) -> None:
+    """What there is so far of each group moves by no more than was stated, in as many groups as were."""
+    who = offer.who
+    for request in before.measured.keys() & after.measured.keys():
+        tables = [_by_key(spy.measured[request]) for spy in (before, after)]
+        keys = sorted(set().union(*tables), key=repr)
+        for place, most in enumerate((who.events, who.taken)[: len(request.measures)]):
+            one, two = ([table.get(key, (0, 0))[place] for key in keys] for table in tables)
+            moved = np.subtract(two, one)
+            gone, come = int(np.maximum(-moved, 0).sum()), int(np.maximum(moved, 0).sum())
+            worst = max(gone, come) if relation is Neighbours.REPLACE else gone + come
+            if int(np.abs(moved).max(initial=0)) > most or worst > most * who.groups:
+                stated = f"{most} in each of {who.groups} groups, {relation}"
+                raise Convicted("sensitivity", f"what there is so far moved by {moved.tolist()}, stated {stated}")
+
+
+def _by_key(found: Any) -> dict[Any, tuple[int, ...]]:
+    """Numbers by their key, or by their place where all keys are declared."""
+    keys = range(len(found.measures[0])) if found.keys is None else found.keys.column(0).to_pylist()
+    return dict(zip(keys, zip(*(m.tolist() for m in found.measures), strict=True), strict=True))
+
+
+def _consulted(offer: Consulting, before: Spy, after: Spy) -> None:
+    """Each answer of an oracle, and the number of rows, moves by no more than it was begun for."""
+    for query in consulted(offer):
+        counts = offer.counts(query)
+        pair = [counts.draw(Again(spy), {}, SECRET)[1:] for spy in (before, after)]  # type: ignore[arg-type]
+        moved = max(abs(b - a) for a, b in zip(*pair, strict=True))
+        if moved > offer.sensitivity.linf:
+            raise Convicted("sensitivity", f"an answer of an oracle moved by {moved}, stated {offer.sensitivity.linf}")
 
 
 def innocent(source: Any) -> Any:

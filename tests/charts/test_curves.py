@@ -33,6 +33,15 @@ def test_values_are_the_points():
     assert [chart.spec["encoding"][axis]["scale"]["type"] for axis in "xy"] == ["log", "log"]
 
 
+def test_y_may_be_linear():
+    chart = charts.curves({"a": [(1, 0.5), (10, 0.7)], "b": [(1, 0.5), (10, 0.7)]}, x="k", y="accuracy", linear=True)
+    assert chart.spec["encoding"]["x"]["scale"]["type"] == "log"
+    low, high = chart.spec["encoding"]["y"]["scale"]["domain"]
+    assert (low, high) == pytest.approx((0.488, 0.712))
+    one, other = (row["y"] for row in chart.values if "text" in row)
+    assert other - one == pytest.approx((high - low) * 17 / 300)  # names are moved apart
+
+
 def test_names_do_not_overlap():
     chart = charts.curves({name: [(1, 1), (2, 1)] for name in "abcdefg"} | {"far": [(1, 99), (2, 99)]}, x="", y="")
     low, high = chart.spec["encoding"]["y"]["scale"]["domain"]

@@ -137,7 +137,7 @@ def test_the_level_is_free_to_change(opened):
         ([COUNT, "--spend", "0.1", "--csv", "--json"], "Choose one"),
         ([COUNT, "--spend", "0.1", "--parquet", "none/x.parquet"], "folder"),
         ([COUNT, "--spend", "0.1", "--project", "none"], "no project"),
-        ([COUNT, "--spned", "0.1"], "No such option"),
+        ([COUNT, "--spned", "0.1"], "There is no option --spned: did you mean --spend?"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_costs_nothing(settled, arguments, words):
@@ -177,7 +177,7 @@ def test_a_draw_that_fails_is_charged_once_and_fails_for_ever(opened, monkeypatc
         raise RuntimeError(CANARY)
 
     with monkeypatch.context() as broken:
-        broken.setattr("noisette.questions.parts.queries.draw", fails)
+        broken.setattr("noisette.query.draw.draw", fails)
         first = refused(1, "ask", COUNT, "--spend", "0.5")
     assert "failed after it was charged" in first
     assert refused(1, "ask", COUNT, "--spend", "0.5") == first  # that is its answer, though nothing is broken any more
@@ -222,3 +222,15 @@ def test_a_process_of_its_own_for_each_exit_code(opened):
         assert found.returncode == code
         assert bool(found.stdout) == (code == 0)
         assert bool(found.stderr) == (code != 0)
+
+
+def test_an_error_instead_of_a_spend(settled):
+    total = "SELECT count(*) AS n FROM visits"
+    told = json.loads(well("explain", total, "--error", "60", "--json"))
+    answer = well("ask", total, "--error", "60")
+    assert told["prices"]["more"] == json.loads(well("budget", "--json"))["more_like_last"] + 1
+    assert well("ask", total, "--error", "60") == answer
+    assert json.loads(well("budget", "--json"))["charges"] == 1
+    assert "--spend 0.1 or --error 50" in refused(2, "ask", total, "--error", "60", "--spend", "1")
+    assert "--delta goes with --error" in refused(2, "ask", total, "--spend", "1", "--delta", "1e-8")
+    assert "--rows must be" in refused(2, "ask", total, "--error", "1", "--rows", "0")

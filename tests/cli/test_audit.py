@@ -52,10 +52,18 @@ def test_a_failure_exits_with_one_and_says_what(broken, options):
     assert "Geometric breaks its contract (tight)." in result.stdout
 
 
-def test_unknown_names_get_one_sentence_that_lists_the_known():
-    result = run("gauss")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gauss", "did you mean Gaussian?"),
+        ("zzz", f"choose one of {', '.join(names()[:30])}, {len(names()) - 30} more."),
+    ],
+    ids=["near", "far"],
+)
+def test_unknown_names_get_one_sentence_with_the_nearest_or_the_known(name, said):
+    result = run(name)
     assert result.exit_code == 2
-    assert result.stderr == f"No mechanism has this name: choose one of {', '.join(names())}.\n"
+    assert result.stderr == f"No mechanism has this name: {said}\n"
 
 
 @pytest.mark.slow

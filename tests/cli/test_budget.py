@@ -23,7 +23,7 @@ def test_json(opened):
     assert json.loads(well("budget", "--json")) == {
         "budget": {"kind": "Approx", "epsilon": "2", "delta": "1/1000000"},
         "spent": {"kind": "Approx", "epsilon": "1/2", "delta": "1/1000000"},
-        "left": {"kind": "Approx", "epsilon": "3/2", "delta": "1/2000000"},
+        "left": {"kind": "Approx", "epsilon": "3/2", "delta": "1/10000000"},
         "tight": {"epsilon": pytest.approx(0.5, rel=1e-3), "delta": "1/1000000"},
         "charges": 1,
         "more_like_last": 3,

@@ -134,6 +134,14 @@ def test_the_error_falls_with_epsilon_and_was_known_before(tour):
     assert tour.explained.startswith("ε = 0.3186 ")
 
 
+def test_the_map_counts_everybody(tour):
+    """A bar of 95 % that is missed by ten times its width has a probability below 1e-9."""
+    total = tour.maps.release.value.total
+    assert tour.maps.truth.sum() == tour.maps.people == SMALL
+    assert abs(total.value - SMALL) < 10 * (total.high - total.low)
+    assert tour.maps.release.value.x.shape == tour.maps.truth.shape
+
+
 # The report
 
 
@@ -157,6 +165,8 @@ def test_the_report_shows_everything(tour, page):
     assert "invented" in page
     assert "±" in page
     assert tour.head in page
+    assert "Where people live" in page
+    assert escape(tour.maps.release.statement) in page
 
 
 # The command

@@ -32,7 +32,8 @@ def test_errors_that_depend_on_rows(settled):
 
 def test_json_has_the_same_keys_always(settled):
     told = json.loads(well("explain", f"{COUNT}; {TOTAL}", "--spend", "0.5", "--json"))
-    assert list(told) == ["spend", "guarantee", "allowed", "level", "unit", "why", "caveats", "questions"]
+    said = ["spend", "guarantee", "allowed", "prices", "level", "unit", "why", "rules", "caveats", "questions"]
+    assert list(told) == said
     assert [[column["column"] for column in columns] for columns in told["questions"]] == [["n", "age"], ["n"]]
     assert told["allowed"] is True
     assert told["caveats"][1][0] == "At most 4 rows of each patient_id are used; further rows are left out."

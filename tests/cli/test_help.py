@@ -24,7 +24,24 @@ COMMANDS = [step["command"] for step in STEPS["command-line.md"] if step["comman
 
 
 @pytest.mark.parametrize(
-    "command", ["open", "ask", "explain", "questions", "left-out", "buy", "budget", "check", "ledger"]
+    "command",
+    [
+        "open",
+        "ask",
+        "explain",
+        "questions",
+        "left-out",
+        "map",
+        "stream",
+        "synth",
+        "buy",
+        "collect",
+        "budget",
+        "check",
+        "approve",
+        "ledger",
+        "generalize",
+    ],
 )
 def test_help_has_examples(command):
     shown = run(command, "--help", terminal_width=200)
@@ -41,6 +58,9 @@ def test_every_command_is_listed_and_has_a_page():
         "explain",
         "questions",
         "left-out",
+        "map",
+        "stream",
+        "synth",
         "buy",
         "budget",
         "check",
@@ -48,6 +68,8 @@ def test_every_command_is_listed_and_has_a_page():
         "demo",
         "audit",
         "account",
+        "generalize",
+        "collect",
     ):
         assert f" {command} " in shown
     acts = [f"ledger {act}" for act in ("show", "verify", "head", "budget", "accept", "rebind", "share")]
@@ -56,11 +78,21 @@ def test_every_command_is_listed_and_has_a_page():
         "ask",
         "explain",
         "left-out",
+        "map",
+        "stream",
+        "synth",
         "buy bounds",
         "buy keys",
         "buy rows",
+        "approve",
         "budget",
         "check",
+        "generalize queries",
+        "generalize size",
+        "generalize accuracy",
+        "generalize bound",
+        "collect new",
+        "collect",
         *acts,
     ):
         assert any(line.startswith(f"noisette {command}") for line in COMMANDS), command
@@ -74,7 +106,7 @@ def test_completion_is_there(tmp_path):
 def test_unknown_commands_get_one_sentence(tmp_path):
     found = process("aks", folder=tmp_path)
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == "No such command 'aks'. Did you mean 'ask'?\n"
+    assert found.stderr == "There is no command aks: did you mean ask?\n"
 
 
 @pytest.mark.slow

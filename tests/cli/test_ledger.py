@@ -127,3 +127,24 @@ def test_a_folder_that_moved_goes_on_when_its_owner_says_so(asked, monkeypatch):
     assert json.loads(well("ledger", "rebind", "--why", "the disk is a new one", "--json"))["recorded"] is True
     well("ask", COUNT, "--spend", "0.1")
     assert json.loads(well("budget", "--json"))["charges"] == 2
+
+
+@pytest.mark.slow
+def test_the_question_stands_as_sql_with_the_analyst_and_what_was_released(opened, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    well("ledger", "share", "ana=0.5", "--why", "a pilot")
+    well(
+        "ask",
+        "SELECT ward, count(*) AS n FROM visits WHERE age > 30 GROUP BY ward",
+        "--spend",
+        "0.1",
+        "--analyst",
+        "ana",
+    )
+    shown = well("ledger", "show")
+    [row] = [line for line in shown.splitlines() if "SELECT" in line]
+    assert "SELECT ward, COUNT(*) FROM visits WHERE 30 < age GROUP BY ward" in row
+    assert "ana" in row
+    assert "→ rows: Geometric (entries 5, 6)" in shown
+    assert "time (UTC)" in shown
+    assert "a record of entry 4 was released" in well("ledger", "show", "--last", "1")

@@ -16,7 +16,7 @@ def test_it_writes_a_policy_and_a_project_and_says_what_is_missing(here):
     policy = (here / "visits.policy.toml").read_text()
     assert "ε = 2, δ = 1e-6" in shown
     assert "all rows of one patient_id are protected together (rows 4)" in shown
-    for line in ("[tables.visits.columns.age]", "bounds = [low, high]", "[tables.visits.columns.ward]", "keys = [all,"):
+    for line in ("[tables.visits.columns.age]", "bounds = [0, 100]", "[tables.visits.columns.ward]", 'keys = ["one",'):
         assert line in shown
         assert f"# {line}" in policy
     assert 'unit = "patient_id"' in policy
@@ -43,12 +43,20 @@ def test_json(here):
         "bounds": None,
         "keys": None,
         "nullable": True,
+        "group": True,
     }
-    assert next((gap["column"], gap["line"]) for gap in told["missing"]) == ("ward", "keys = [all, values]")
+    assert next((gap["column"], gap["line"]) for gap in told["missing"]) == ("ward", 'keys = ["one", "another"]')
+
+
+def test_the_delta_for_unknown_keys_is_settled(here):
+    well(*OPEN, "--keys-delta", "5e-7")
+    assert json.loads(well("budget", "--json"))["left"]["delta"] == "1/2000000"
+    well(*OPEN, "--keys-delta", "5e-7")
+    assert "settled when the ledger opened" in refused(2, *OPEN, "--keys-delta", "1e-7")
 
 
 def test_a_missing_limit_is_told(here):
-    assert "rows = number" in well("open", "visits.parquet", "--unit", "patient_id", "--budget", "2")
+    assert "rows = 10" in well("open", "visits.parquet", "--unit", "patient_id", "--budget", "2")
     assert "how many rows of one patient_id" in refused(2, "ask", "SELECT count(*) FROM visits", "--spend", "0.1")
 
 
@@ -62,7 +70,7 @@ def test_the_policy_that_was_written_can_be_edited_and_used(here):
     file = here / "visits.policy.toml"
     text = file.read_text()
     text = text.replace(
-        "# [tables.visits.columns.age]\n# bounds = [low, high]", "[tables.visits.columns.age]\nbounds = [0, 110]"
+        "# [tables.visits.columns.age]\n# bounds = [0, 100]", "[tables.visits.columns.age]\nbounds = [0, 110]"
     )
     file.write_text(text)
     assert "±" in well("ask", "SELECT avg(age) AS age FROM visits", "--spend", "0.1")
@@ -129,7 +137,7 @@ def test_the_same_data_have_one_project(opened, monkeypatch):
         (["visits.parquet", "visits.csv", "--budget", "1"], "Two files are called visits"),
         (["visits.parquet", "--policy", "none.toml"], "cannot be read"),
         (["rules.toml", "--budget", "1"], "cannot be opened"),
-        ([], "Missing argument"),
+        ([], "Name the data"),
     ],
 )
 def test_bad_input_gets_a_sentence_and_leaves_nothing_behind(here, arguments, words):

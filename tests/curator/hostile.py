@@ -8,7 +8,6 @@ SELECT COUNT(*) FROM visits WHERE note::INT > 0
 SELECT SUM(CAST(note AS DOUBLE)) FROM visits
 SELECT SUM(1 / (age - 50)) FROM visits
 SELECT COUNT(*) FROM visits WHERE 1 / stay > 0
-SELECT COUNT(*) FROM visits WHERE age % 0 = 1
 SELECT SUM(stay * 9223372036854775807) FROM visits
 SELECT SUM(stay + 9223372036854775807) FROM visits
 SELECT COUNT(*) FROM visits WHERE error(note) IS NULL
@@ -106,6 +105,7 @@ SELECT SUM(nothing) FROM visits
 REFUSED = [line for text in (ORACLES, STATEMENTS, ROWS, JOINS, MISSING) for line in text.strip().splitlines()]
 
 ANSWERED = """
+SELECT COUNT(*) FROM visits WHERE age % 0 = 1
 SELECT COUNT(*) AS n FROM visits
 SELECT ward, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a, STDDEV(cost) AS d FROM visits GROUP BY ward
 SELECT COUNT(DISTINCT note) AS n, COUNT(DISTINCT patient_id) AS p FROM visits

@@ -249,7 +249,7 @@ def test_two_who_share_a_ledger_in_memory_share_answers():
     ledger = Memory(nz.Pure(10))
     first, second = opened(nz.Pure(10)), opened(nz.Pure(10))
     for curator in (first, second):
-        curator.ledger, curator._state = ledger, "one"
+        curator.ledger, curator._pin = ledger, lambda: "one"
     sources = [watch(curator) for curator in (first, second)]
     answers = [curator.sql(COUNT, spend="1/1000")["n"].values for curator in (first, second)]
     assert answers[0] == answers[1]
@@ -414,7 +414,7 @@ def test_an_old_stream_goes_on(tmp_path):
             "given",
             "noise",
         }
-        assert curator.ledger.advance(line._seal.key, given, line._seal.closed(state))
+        assert curator.ledger.advance(line._seal.key, given, line._seal.closed(vars(state), given))
         assert stream.left == 2 - given
     with pytest.raises(BudgetError):
         stream.ask(PEOPLE)
@@ -425,7 +425,8 @@ def test_a_charge_without_an_answer_from_before_is_drawn_for(tmp_path):
     """Ledgers from before kept no failures: what they charged for and did not answer is unfinished."""
     curator = opened(nz.Pure(10), ledger=tmp_path / "x.ledger")
     offer = curator.explain(COUNT, spend=1).offer
-    curator.ledger.charge(offer.text, offer.guarantee, offer.parts, key=curator._key(offer, nz.Pure(1)))
+    key = curator._key(offer, nz.Pure(1), None, curator._about())
+    curator.ledger.charge(offer.text, offer.guarantee, offer.parts, key=key)
     curator.sql(COUNT, spend=1)
     assert len(curator.ledger.entries) == 1
     curator.ledger.close()

@@ -9,7 +9,8 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.curator.explanation import cheapest, width
+from noisette.curator.explanation import width
+from noisette.curator.pricing import least_spends
 from noisette.errors import InputError
 from noisette.privacy import Approx, Pure
 from noisette.query.expected import Expected
@@ -38,8 +39,9 @@ def visits():
 def test_it_says_the_cost_first_and_stays_narrow(visits):
     lines = repr(visits.explain(MEANS, spend=1)).splitlines()
     assert lines[0] == "ε = 1 · 95% error bars"
+    assert lines[1] == "alone ε = 1 at δ = 1e-6 · about 2 like it fit into what is left"
     assert max(map(len, lines)) <= 100
-    assert lines[2].startswith("n     ± ")
+    assert lines[3].startswith("n     ± ")
     assert any(line.startswith("mean  about ± ") and " / rows (± " in line for line in lines)
     assert lines[-6:] == [
         "At most 4 rows of each p are used; further rows are left out.",
@@ -98,16 +100,31 @@ def test_an_error_that_depends_on_the_group_needs_its_size(visits):
     assert found.error <= 1
 
 
+def least(law, error):
+    """The least epsilon by a law of the error."""
+    return least_spends(lambda spend: law(float(spend.size)), error, budget=Pure(1), delta=None, keys_delta=Fraction(0))
+
+
 @pytest.mark.parametrize("error", [0, -1, math.nan, math.inf, "50"])
 def test_errors_that_nobody_can_have(error):
     with pytest.raises(InputError, match="error must be a number above 0"):
-        cheapest(lambda promise: 1 / float(promise.epsilon), error, None)
+        least(lambda size: 1 / size, error)
 
 
 def test_the_least_epsilon_is_found():
-    assert float(cheapest(lambda promise: 3 / float(promise.epsilon), 10, None).epsilon) == pytest.approx(0.3, rel=2e-3)
-    with pytest.raises(InputError, match="No epsilon makes the error that small"):
-        cheapest(lambda promise: 1.0, 0.5, None)
+    """Whatever the law of the error is: a power, one with steps, one that hardly falls."""
+    for law, error in ((lambda e: 3 / e, 10), (lambda e: math.ceil(40 / e**2), 1000), (lambda e: 9 - math.log(e), 8.5)):
+        [found] = least(law, error)
+        assert law(float(found.epsilon)) <= error < law(float(found.epsilon) / 1.003)
+    for law in (lambda e: 1.0, lambda e: 1e-9 + 1e9 / math.log(e + 2)):
+        with pytest.raises(InputError, match="No epsilon makes the error that small"):
+            least(law, 0.5)
+
+
+def test_the_least_epsilon_is_found_in_few_steps():
+    tried = []
+    least(lambda size: tried.append(size) or 1960 / size, 30)
+    assert len(tried) <= 8
 
 
 def test_a_cost_beyond_the_budget_is_said(visits):

@@ -1,10 +1,12 @@
 """A fork copies all that stands in for a charge: the copy answers nothing, only a ledger file serves many processes."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -167,3 +169,26 @@ def test_what_is_free_stays_free_in_a_copy():
     curator = opened(nz.Pure(10))
     assert in_child(lambda: curator.explain(COUNT, spend=1).allowed)
     assert in_child(lambda: curator.budget.left.epsilon == 10)
+
+
+@pytest.mark.slow
+def test_a_copy_may_let_go_of_what_the_parent_opened():
+    """An engine that was closed in the copy would wait for threads that only the parent has."""
+    held = [opened(nz.Pure(10))]
+    held[0].sql(COUNT, spend=1)
+
+    def lets_go():
+        held.clear()
+        return gc.collect() >= 0
+
+    assert in_child(lets_go)
+
+
+@pytest.mark.slow
+def test_what_is_remembered_of_a_plan_keeps_no_data_open():
+    curator = opened(nz.Pure(10))
+    curator.sql(COUNT, spend=1)
+    source = weakref.ref(curator._source)
+    del curator
+    gc.collect()
+    assert source() is None

@@ -48,7 +48,7 @@ def outcome(curator, source, text, **options):
 
 
 def sentence(text):
-    return text.endswith(".") and "\n" not in text and len(text) < 300 and "Traceback" not in text
+    return text.endswith((".", "?")) and "\n" not in text and len(text) < 300 and "Traceback" not in text
 
 
 # Refusals

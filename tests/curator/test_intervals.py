@@ -4,6 +4,7 @@ About 95 % of them hold the true number, and `LEAST` of 2,000 do except with p <
 """
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pyarrow
@@ -128,7 +129,7 @@ def test_the_error_that_was_asked_for_is_kept(data):
     text = "SELECT g, SUM(x) AS s FROM t GROUP BY g"
     explained = curator(data).explain(text, error=500)
     assert explained.error <= 500
-    assert not curator(data).explain(text, spend=nz.Pure(explained.spend.epsilon * 99 / 100)).error <= 500
+    assert not curator(data).explain(text, spend=explained.spend.share(Fraction(99, 100))).error <= 500
 
 
 @pytest.mark.slow

@@ -132,12 +132,12 @@ def test_broken_files(here, visits):
     (here / "half.parquet").write_bytes((here / "whole.parquet").read_bytes()[:300])
     refused("none.parquet", "There is no file none.parquet.")
     refused("none-*.parquet", "There is no file none-*.parquet.")
-    refused("folder", "folder is a directory: name its files")
-    refused({"a": "folder.parquet"}, "folder.parquet is a directory: name its files")
+    refused("folder", "folder is a directory without a project: name its files")
+    refused({"a": "folder.parquet"}, "folder.parquet is a directory without a project: name its files")
     refused("empty.parquet", "The data of table empty cannot be read")
     refused("half.parquet", "The data of table half cannot be read")
-    refused("empty.csv", "A CSV file does not say what its columns are")
-    refused("empty.csv", "must name its columns", policy={"tables": {"empty": {"columns": TYPES}}})
+    refused("empty.csv", "has no first line that names its columns: is it empty?")
+    refused("empty.csv", "is it empty?", policy={"tables": {"empty": {"columns": TYPES}}})
     refused("visits.txt", "Files that end in .txt cannot be opened")
 
 
@@ -178,7 +178,7 @@ def test_columns_that_no_question_can_use_are_left_out():
     tags = pyarrow.table({"p": [1, 2], "tags": [["a"], ["b"]], "raw": [b"x", b"y"]})
     curator = opened(tags)
     assert [c.name for c in curator.schema["data"].columns] == ["p"]
-    with pytest.raises(InputError, match="There is no column tags here: use one of p"):
+    with pytest.raises(InputError, match="Column tags cannot be asked for: store each value of the list in a row"):
         curator.sql("SELECT count(tags) FROM data", spend=1)
     refused(tags, "tables.data.columns.tags in the policy names a column stored as VARCHAR[]",
             policy={"tables": {"data": {"columns": {"tags": {}}}}})  # fmt: skip

@@ -166,7 +166,9 @@ def test_gaps_are_what_questions_would_miss():
         (None, "rows"),
         ("day", "bounds"),
         ("ward", "keys"),
+        ("ward", "trim"),
         ("diagnosis", "keys"),
+        ("diagnosis", "trim"),
         ("age", "bounds"),
         ("cost", "bounds"),
     ]

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 
@@ -296,13 +297,13 @@ def test_the_ledger_holds_no_noise_that_can_be_read(project):
     for body in kept.values():
         assert b"SparseVector" not in body
         assert b"noise" not in body
-    assert stream._line._seal.opened(5, kept[f"{stream._line._seal.key}#5"]).asked == 5
+    assert stream._line._seal.opened(5, kept[f"{stream._line._seal.key}#5"])["asked"] == 5
 
 
 def test_states_that_were_changed_or_moved_are_refused(project):
     stream = project.curator().stream(STREAM, spend=SPEND)
-    seal, state = stream._line._seal, stream._line._last
-    closed = seal.closed(state)
+    seal, state = stream._line._seal, asdict(stream._line._last)
+    closed = seal.closed(state, 0)
     assert seal.opened(0, closed) == state
     wrong = [(1, closed), (0, closed[:-1] + bytes([closed[-1] ^ 1])), (0, b""), (0, bytes(600))]
     for number, body in wrong:

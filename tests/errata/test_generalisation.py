@@ -11,6 +11,8 @@ from tests.errata.optimal import root
 
 import noisette as nz
 from noisette.audit.divergence import hockey_stick, largest_loss
+from noisette.errors import InputError
+from noisette.holdout import max_information as stated
 from noisette.laws import DiscreteLaplace
 
 
@@ -37,6 +39,15 @@ def test_e23_the_bound_for_independent_samples_is_for_those_alone():
     alike[0], alike[n] = 1 - 4e-6, 4e-6  # all people answer 0, or all answer 1
     assert max_information(alike, rows, beta) == pytest.approx(12.1, abs=0.05)
     assert max_information(alike, rows, beta) <= epsilon * n  # the bound for every law holds
+
+
+def test_e23_what_does_not_compose_is_refused():
+    once = stated.iid_max_information("0.1", 200, "1e-6")
+    assert float(once.bits) * math.log(2) == pytest.approx(4.81, abs=5e-3)
+    with pytest.raises(InputError, match="does not hold after a first output"):
+        stated.composed(once, once)
+    general = stated.max_information("0.1", 200)
+    assert stated.composed(once, general).bits == once.bits + general.bits
 
 
 def test_e23_after_one_answer_samples_are_no_longer_independent():

@@ -11,6 +11,8 @@ from mpmath import mp
 from tests.errata.optimal import log_delta, root
 from tests.errata.quadrature import below_then_above
 
+from noisette.holdout import Thresholdout
+
 
 def loss(below, above, threshold, b):
     """ln P(D)/P(D') of all ⊥, then all ⊤; each query is given as (its value on D, its value on D')."""
@@ -104,3 +106,9 @@ def test_e22_the_price_of_a_hundred_answers():
     assert slide == pytest.approx(1.077, abs=5e-4)
     assert published == pytest.approx(2.155, abs=5e-4)
     assert optimal == pytest.approx(0.5715, abs=5e-5)
+
+
+def test_e22_thresholdout_states_the_exact_price():
+    m = Thresholdout.published("0.01", budget=100, records=10_000, threshold="0.04")
+    assert m.guarantee.epsilon == 2
+    assert m.guarantee.epsilon_at("1e-6") == pytest.approx(0.5715, abs=5e-5)

@@ -11,7 +11,7 @@ from tests.ledger.tools import RELATION, counted
 import noisette as nz
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.ledger import Memory, open_ledger
-from noisette.ledger.accounts import Account
+from noisette.ledger.accounts import Account, Parts
 from noisette.ledger.entry import Entry, charge_body, checked, covers
 from noisette.privacy import ZCDP, Approx, Filter, Neighbours, Pure
 
@@ -43,7 +43,8 @@ def test_it_decides_like_a_ledger_in_memory_and_a_filter(where, budget, costs):
     book = open_ledger(where, budget=budget)
     found = decisions(book, costs)
     assert found == decisions(Memory(budget), costs)
-    parts = {"reserve": budget.delta / 2, "plain": budget.delta / 10} if isinstance(budget, Approx) else {}
+    d = budget.delta
+    parts = {"reserve": d / 10, "plain": d / 20, "rule": "both"} if isinstance(budget, Approx) else {}
     alone = Filter(budget, **parts)
     for cost, (_, happened, *_) in zip(costs, found, strict=True):
         if happened is True:
@@ -360,11 +361,46 @@ def test_a_large_question_fits_after_a_small_one_with_gaussian_noise(where):
 
 
 def test_a_ledger_that_was_begun_without_it_stays_so(tmp_path):
-    old = Account.of(Approx(2, "1e-6"), Fraction(0)).charged(GAUSSIAN)
+    old = Account.of(Approx(2, "1e-6"), Parts()).charged(GAUSSIAN)
     assert Account.read(old.text) == old
     assert "plain" not in old.text.partition('"total"')[0]
     assert old.filter.left.epsilon < 1 < Account.of(Approx(2, "1e-6")).charged(GAUSSIAN).filter.left.epsilon
-    assert not old.under(Approx(3, "1e-6")).plain
+    assert not old.under(Approx(3, "1e-6")).parts.plain
+
+
+def test_parts_of_delta_are_settled_when_the_ledger_opens(tmp_path):
+    """An opening of today, one of the version before and one of the first: each keeps its rule."""
+    budget = Approx(5, "1e-6")
+    one = nz.Gaussian(10).guarantee(1)
+    counts = {}
+    for name, keys in (("tenth", None), ("half", "5e-7"), ("none", 0)):
+        book = open_ledger(tmp_path / name, budget=budget, keys_delta=keys)
+        assert book.standing().accounts[""].state.rule == "both"
+        assert ("own" in book.history[0]) == (name != "half")  # a half is what the first version had
+        counts[name] = next(k for k in range(200) if not book.allows(one, times=k + 1))
+        assert book.left.delta == {"tenth": budget.delta / 10, "half": budget.delta / 2, "none": 0}[name]
+        entry = book.charge("q", Pure("0.1"), [])
+        assert entry.number
+        book.close()
+        open_ledger(tmp_path / name, keys_delta=keys).close()
+        with pytest.raises(InputError, match="settled when the ledger opened"):
+            open_ledger(tmp_path / name, keys_delta="4e-7")
+        again = open_ledger(tmp_path / name)
+        assert again.standing().accounts[""].state.rule == "both"
+        again.close()
+    assert counts == {"tenth": 101, "half": 97, "none": 102}  # of 104 in exact composition
+    before = Account.of(budget, Parts(plain=Fraction(1, 10)))
+    assert [before.charged(cost).state.rule for cost in (one, Pure("0.1"))] == ["gaussian", "zcdp"]
+    assert Account.read(before.charged(one).text) == before.charged(one)
+
+
+@pytest.mark.parametrize(
+    ("budget", "keys"), [(Pure(1), "1e-7"), (Approx(1, "1e-6"), "1e-6"), (Approx(1, "1e-6"), "-1e-7")]
+)
+def test_wrong_parts_of_delta(tmp_path, budget, keys):
+    with pytest.raises(InputError, match="keys_delta"):
+        open_ledger(tmp_path / "new", budget=budget, keys_delta=keys)
+    assert not (tmp_path / "new").exists() or open_ledger(tmp_path / "new", budget=budget).entries == ()
 
 
 def test_a_pair_that_is_too_small_is_found(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 
 import noisette as nz
+from noisette.curator.described import described_data
 from noisette.curator.fingerprints import contents
-from noisette.curator.opening import described_data
 from noisette.errors import InputError, PrivacyError
 from noisette.ledger import KnownError, accept, elsewhere, open_ledger
 from noisette.ledger.chain import Head

@@ -162,7 +162,7 @@ def test_another_charge_for_the_same_question_is_not_that_of_the_record(tmp_path
     assert first["ledger"]["entry"] != second["ledger"]["entry"]
     for record in found:
         check(json.dumps(record), ledger=book)
-    with pytest.raises(PrivacyError, match="not as it was released"):
+    with pytest.raises(PrivacyError, match="does not say what entry"):
         check(json.dumps(swapped), ledger=book)
     book.close()
 

@@ -7,10 +7,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 from scipy.stats import norm
 
 import noisette as nz
-from noisette.privacy import Filter, Odometer
+from noisette.privacy import Filter, Odometer, Profile, filters
 from noisette.privacy.convert import gaussian_delta
 from noisette.privacy.guarantee import Losses
 from noisette.privacy.pld.loss import Response
@@ -47,7 +48,7 @@ MENUS = [
 
 
 @pytest.mark.parametrize(("menu", "delta"), MENUS)
-@pytest.mark.parametrize("rule", ["zcdp", "gaussian"])
+@pytest.mark.parametrize("rule", ["zcdp", "gaussian", "both"])
 def test_no_strategy_breaks_an_approximate_budget(menu, delta, rule):
     costs = tuple(map(Fraction, menu))
 
@@ -148,6 +149,80 @@ def test_gaussian_costs_may_depend_on_earlier_answers():
     truth = gaussian_delta(Fraction(mu), Fraction(eps))
     assert (norm.pdf(y) * all_left).sum() * step == pytest.approx(truth, rel=1e-6)
     assert (norm.pdf(y) * np.where(loss > 0.8, some_left, all_left)).sum() * step < truth
+
+
+# Both rules: Gaussian noise first; its answer decides by which rule, with which part of delta, to go on
+
+
+def rho_of(p: float, t: float) -> float:
+    """The rho of a mechanism whose loss is t with probability p, and one other value."""
+    orders, q = 1 + np.geomspace(1e-3, 100, 200), p * math.exp(-t)
+    logs = np.log([[p, 1 - p], [q, 1 - q]])
+
+    def at_most(x: np.ndarray, y: np.ndarray) -> float:
+        moments = np.logaddexp.reduce(orders[:, None] * x + (1 - orders[:, None]) * y, axis=1)
+        return float(np.max(moments / (orders - 1) / orders))
+
+    return max(at_most(logs[0], logs[1]), at_most(logs[1], logs[0]))
+
+
+def two_points(rho: float) -> Iterator[tuple[float, float]]:
+    """Mechanisms with two losses that are just rho-zCDP, as (p, t)."""
+    for t in np.linspace(6, 16, 40):
+        if rho_of(1e-9, t) < rho < rho_of(1 - 1e-9, t):
+            yield brentq(lambda p, t=t: rho_of(p, t) - rho, 1e-9, 1 - 1e-9), t
+
+
+def beyond(left: np.ndarray) -> np.ndarray:
+    """What counts in delta where the loss has left this much of epsilon."""
+    return -np.expm1(np.minimum(0.0, left))
+
+
+def largest(allowed: Callable[[Fraction], bool]) -> Fraction:
+    """The largest multiple of 2^-16, below 16, that is allowed."""
+    low, high = 0, 1 << 20
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if allowed(Fraction(middle, 1 << 16)) else (low, middle)
+    return Fraction(low, 1 << 16)
+
+
+EPS, DELTA = 8, Fraction(1, 1000)
+
+
+def best_of_the_parts(first: Fraction) -> float:
+    """The delta(EPS) of a strategy whose first answer, with noise at mu = first, decides about the second cost."""
+    f = Filter(nz.Approx(EPS, DELTA), reserve=DELTA / 10, zcdp=DELTA / 4, rule="both")
+    f.charge(Profile.gaussian(first))
+    rest = float(largest(lambda mu: f.allows(Profile.gaussian(mu or "1e-9"))))
+    rho = float(largest(lambda rho: f.allows(nz.ZCDP(rho))))
+    own = float(largest(lambda d: f.allows(nz.Approx(0, d / 2**16))) / 2**16)
+    y, step = np.linspace(-10, 10, 4_001, retstep=True)
+    left = EPS - float(first) * y - float(first**2) / 2
+    best = norm.cdf(rest / 2 - left / rest) - np.exp(left) * norm.cdf(-rest / 2 - left / rest)
+    best = np.maximum(best, own + (1 - own) * beyond(left))
+    for p, t in two_points(rho * 0.999):
+        other = math.log((1 - p) / (1 - p * math.exp(-t)))
+        best = np.maximum(best, p * beyond(left - t) + (1 - p) * beyond(left - other))
+    return float((norm.pdf(y) * best).sum() * step)
+
+
+@pytest.mark.slow_after(0)
+@pytest.mark.parametrize("first", ["0.3", "0.75", "1.7"])
+def test_no_strategy_gains_from_several_parts_of_delta(first):
+    assert 0.6 * DELTA < best_of_the_parts(Fraction(first)) <= DELTA
+
+
+@pytest.mark.slow_after(0)
+@pytest.mark.parametrize(("part", "first", "factor"), [("zcdp", "0.75", 1.02), ("own", "1.7", 1.15)])
+def test_twins_in_which_two_rules_share_delta_break(part, first, factor, monkeypatch):
+    honest = filters._parts
+
+    def shared(*args, **both):
+        return honest(*args, **both)._replace(**{"rule": DELTA, part: DELTA})
+
+    monkeypatch.setattr(filters, "_parts", shared)
+    assert best_of_the_parts(Fraction(first)) > factor * DELTA
 
 
 @pytest.mark.slow_after(3)

@@ -110,6 +110,47 @@ def test_what_separates_drawn_from_accounted_noise_is_spent_too():
     assert Filter(nz.Approx(1, "1e-6"), reserve=0).allows(near)  # too coarse for the Gaussian rule, so by zCDP
 
 
+# Both rules, each with its own part of delta
+
+
+def test_both_rules_use_their_own_part_of_delta():
+    """A thousandth of delta is for noise as drawn; of the rest, each rule has exactly what it is given."""
+    one = Fraction(gaussian_delta(Fraction(1), Fraction(1)))
+    f = Filter(nz.Approx(1, one / Fraction("0.799")), reserve=0, zcdp=one / Fraction("0.799") / 5, rule="both")
+    assert f.allows(gaussian(Fraction(1, 10)), times=100)
+    assert not f.allows(gaussian(Fraction(1, 10)), times=101)
+    alone = Filter(nz.Approx(1, "1e-6"), reserve=0, rule="zcdp")
+    beside = Filter(nz.Approx(1, "5e-6"), reserve=0, zcdp="1e-6", rule="both")
+    for rho in ("0.0172", "0.0257", "0.0258", "0.04"):
+        assert beside.allows(nz.ZCDP(rho)) == alone.allows(nz.ZCDP(rho))
+
+
+def test_both_rules_count_costs_of_every_kind():
+    """After a cost known by zCDP alone, the part for zCDP is what is left; Gaussian noise alone never touches it."""
+    f = Filter(nz.Approx(5, "1e-6"), rule="both")
+    for cost in (nz.Gaussian(10).guarantee(1), nz.Pure("0.1"), nz.Approx("0.1", "1e-9")):
+        f.charge(cost)
+    before = next(k for k in range(200) if not f.allows(nz.Gaussian(10).guarantee(1), times=k + 1))
+    f.charge(nz.ZCDP("1e-6"))
+    after = next(k for k in range(200) if not f.allows(nz.Gaussian(10).guarantee(1), times=k + 1))
+    assert (before, after) == (98, 78)
+    assert f.spent <= f.budget
+    f.charge(f.left)
+    assert f.spent <= f.budget
+    assert not f.allows(nz.Pure("1e-3"))
+
+
+def test_noise_as_drawn_has_a_part_of_its_own_beside_both_rules():
+    near = gaussian(Fraction(1, 10), Fraction(1, 10**10))
+    f = Filter(nz.Approx(1, "1e-6"), reserve=0, rule="both")  # 1 + e = 3.7 of them, twice
+    f.charge(near)
+    f.charge(near)
+    assert float(f.spent.epsilon) == pytest.approx(0.580, abs=1e-3)
+    f.charge(near)  # by zCDP from here on
+    assert float(f.spent.epsilon) == pytest.approx(0.841, abs=1e-3)
+    assert f.left.delta == 0
+
+
 # Plain sums with Gaussian noise in them
 
 
@@ -266,6 +307,9 @@ def test_a_relation_that_differs_from_the_budgets_is_refused():
         lambda: Filter(nz.Approx(1, "1e-6"), plain="1e-6"),  # a hundredth is reserved
         lambda: Filter(nz.Approx(1, "1e-6"), rule="pld"),
         lambda: Filter(nz.Pure(1), rule="zcdp"),
+        lambda: Filter(nz.Approx(1, "1e-6"), zcdp="1e-7"),  # beside which rule?
+        lambda: Filter(nz.Approx(1, "1e-6"), rule="both", zcdp="1e-6"),
+        lambda: Filter(nz.Approx(1, "1e-6"), rule="both", zcdp="-1e-7"),
         lambda: Filter(nz.Pure(1)).charge(0.1),
     ],
 )

@@ -125,7 +125,7 @@ def test_bad_candidates_are_refused_at_once(make, said):
         (lambda: nz.Top("ward", 0), "k must"),
         (lambda: nz.Mode("illness"), "delta"),
         (lambda: nz.Mode("nothing"), "nothing"),
-        (lambda: nz.Mode("ward", of="visits"), "of must"),
+        (lambda: nz.Mode("ward", of="the visits"), "of must"),
         (lambda: nz.Choose([1, 2], score=lambda _: 3), "query in SQL"),
         (lambda: nz.Nearest("age", "age", place=(-5, 0), k=1), "place"),
         (lambda: nz.Nearest("age", "age", place=(5, 5), k=0), "k must"),

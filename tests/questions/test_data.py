@@ -18,7 +18,7 @@ import noisette as nz
 from noisette.curator.demo import hospital
 from noisette.errors import InputError
 from noisette.query.canonical import canonical, canonical_text
-from noisette.query.frame import Asked
+from noisette.query.frame import Asked, Frame
 from noisette.query.sql import parse
 from noisette.query.sql.writer import query_sql
 from noisette.query.stability import unit_names
@@ -152,6 +152,9 @@ def test_every_plan_that_is_written_reads_as_the_same_plan(tmp_path, seed):
             assert canonical(again).outputs == canonical(query).outputs
             written += 1
         elif isinstance(built, JsonQuestion) and not isinstance(built, nz.Apply):
+            if isinstance(getattr(built, "of", None), Frame):  # about a table that this world does not have
+                assert "c" not in curator.schema
+                continue
             assert from_json(built.to_json()) == built
             written += 1
     assert written > 10
@@ -176,10 +179,11 @@ def test_every_plan_that_is_written_reads_as_the_same_plan(tmp_path, seed):
         ('{"os.system": "ls"}', "no question of that name"),
         ('{"mode": {}}', 'mode needs column: {"mode": {"column": "ward"}}'),
         ('{"mode": [1]}', "names and values"),
-        ('{"mode": {"colum": "ward"}}', "takes column, of, lead"),
+        ('{"mode": {"colum": "ward"}}', "did you mean column?"),
+        ('{"mode": {"where": "ward"}}', "takes column, of, lead"),
         ('{"mode": {"column": 5}}', "column must be a text"),
         ('{"mode": {"column": "ward", "lead": "yes"}}', "lead must be"),
-        ('{"mode": {"column": "ward", "of": "visits"}}', "of must be rows"),
+        ('{"mode": {"column": "ward", "of": "the visits"}}', "of must be rows"),
         ('{"top": {"column": "ward", "k": true}}', "k must be a whole number"),
         ('{"nearest": {"x": "a", "y": "b", "place": [1], "k": 1}}', "place must be two whole numbers"),
         ('{"nearest": {"x": "a", "y": "b", "place": [1, 2], "k": 1, "tell": "all"}}', '"distance" or "place"'),
@@ -194,7 +198,7 @@ def test_what_is_no_question_gets_one_sentence(written, said):
     with pytest.raises(InputError) as caught:
         from_json(written)
     assert said in str(caught.value)
-    assert str(caught.value).endswith(".")
+    assert str(caught.value).endswith((".", "?"))
 
 
 VALUES = st.recursive(
@@ -214,7 +218,7 @@ def test_arbitrary_json_is_a_question_or_a_sentence(name, fields):
         made = from_json(json.dumps({name: fields}))
     except InputError as error:
         made, said = None, str(error)
-    assert said.endswith(".")
+    assert said.endswith((".", "?"))
     if made is not None:
         assert from_data(made.to_data()) == made
     assert {
@@ -237,7 +241,7 @@ def test_a_question_with_one_wrong_value_is_a_question_or_a_sentence(data):
         hospital_offer(made)
     except InputError as error:
         said = str(error)
-    assert said.endswith(".")
+    assert said.endswith((".", "?"))
 
 
 def hospital_offer(made):

@@ -412,3 +412,9 @@ def test_the_record_says_the_steps_in_which_noise_is_added():
     [part] = record["mechanisms"]
     assert (part["mechanism"], part["grid"], part["sensitivity"]["l1"]) == ("Geometric", "1/4", "4")
     assert part["parameters"] == {"scale": "4"}
+
+
+def test_a_table_that_is_not_there_is_named():
+    data = nz.open(pyarrow.table({"k": [1]}), budget=9)
+    with pytest.raises(InputError, match="There is no table c"):
+        data.explain(nz.LeftOut("k", bounds=[(0, 1), (0, 2)], of=data.table("c")), spend=1)

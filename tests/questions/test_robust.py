@@ -617,7 +617,7 @@ def test_a_row_may_be_a_unit_by_itself():
         (lambda: nz.Spread("pay", grid=0), "grid"),
         (lambda: nz.Spread("pay", grid="1e-30"), "grid"),
         (lambda: nz.Spread("day", grid=2), "grid is for numbers"),
-        (lambda: nz.Spread("pay", of="visits"), "of must"),
+        (lambda: nz.Spread("pay", of="the visits"), "of must"),
         (lambda: nz.Spread("pay; DROP TABLE visits"), "."),
         (lambda: nz.Centre("pay", width=0), "width"),
         (lambda: nz.Centre("pay", width="1e-9"), "two steps"),

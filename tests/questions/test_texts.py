@@ -41,6 +41,11 @@ def questions(curator):
         "batch": queries(
             curator, "SELECT COUNT(*) AS n FROM visits", "SELECT ward, MEDIAN(age) AS m FROM visits GROUP BY ward"
         ),
+        "pairs": queries(
+            curator, "SELECT ward, CORR(age, age * 2) AS r, REGR_SLOPE(age, 2 * age) AS s FROM visits GROUP BY ward"
+        ),
+        "quantiles": nz.Quantiles("age"),
+        "rollup": queries(curator, "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits GROUP BY ROLLUP (ward)"),
         "unknown keys": queries(curator, "SELECT illness, COUNT(*) AS n FROM visits GROUP BY illness"),
         "apply": nz.Apply(lambda rows: 1.0, blocks=2, bounds=(0, 100), **QUICK),
         "apply, winsorized": nz.Apply(two, blocks=2, bounds=(0, 100), outputs=2, aggregate="winsorized", **QUICK),
@@ -66,6 +71,10 @@ def questions(curator):
         "top": nz.Top("ward", 2),
         "top ages": nz.Top("age", 5, of=rows),
         "top of unknown keys": nz.Top("illness", 2),
+        "multiplicative weights": nz.MultiplicativeWeights(
+            ["ward", "age"], [{"age": [0, 17]}, {"age": [18, None]}, {"ward": WARDS[0], "age": [60, None]}], rounds=2
+        ),
+        "multiplicative weights of marginals": nz.MultiplicativeWeights(["ward", "age"], ways=1, total=100, of=rows),
         "nearest": nz.Nearest("FLOOR(age / 10)", "age - 5", place=(3, 4), k=20),
         "nearest place": nz.Nearest("FLOOR(age / 10)", "age - 5", place=(3, 4), k=20, tell="place"),
         "spread": nz.Spread("age"),
@@ -77,12 +86,18 @@ def questions(curator):
         "triangles": nz.Triangles("age", "age + 1"),
         "triangles on a ladder": nz.Triangles("age", "FLOOR(age / 2)", by="inverse"),
         "distinct": nz.Distinct("illness"),
+        "self join": nz.SelfJoin("illness", most=16),
         "frequency sketch": nz.FrequencySketch("illness", of=rows, width=64),
         "heavy hitters": nz.HeavyHitters("illness", memory=10),
         "cube": nz.Cube({"ward": "ward", "decade": "FLOOR(age / 10)", "old": "age > 60"}),
         "cube of one column": nz.Cube(["ward"], ways=1, of=rows),
         "left out by limits on rows": nz.LeftOut(rows=[1, 2, 4, 8, 16]),
         "left out by limits on groups": nz.LeftOut(groups=[1, 2], by=["ward", "illness"]),
+        "flows": nz.Flows(("age", "FLOOR(age / 2)"), ("age + 1", "FLOOR(age / 3)"), cells=8),
+        "map": nz.Map("age", "FLOOR(age / 2)", cells=16),
+        "map, quartered within bounds": nz.Map(
+            "age", "age + 1", bounds=(10, 11, 60, 61), cells=8, of=rows, strategy="quadtree"
+        ),
         "sparse table": nz.SparseTable(["ward", "age"]),
         "sparse table, filtered": nz.SparseTable(["ward", "FLOOR(age / 10)"], threshold=9, of=rows),
         "sparse table, sampled": nz.SparseTable(["ward", "FLOOR(age / 10)"], sample=12),

@@ -259,7 +259,7 @@ def test_the_better_mechanism_is_chosen_without_the_data(friends):
         (lambda: nz.Triangles("one", "nothing"), "nothing"),
         (lambda: nz.Triangles("one", 7), "b must be a text"),
         (lambda: nz.Triangles("one", "other", by="count"), "by must"),
-        (lambda: nz.Triangles("one", "other", of="friends"), "of must"),
+        (lambda: nz.Triangles("one", "other", of="the friends"), "of must"),
         (lambda: nz.Triangles("year >= 2005", "year >= 2006"), "3 to 2,000"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

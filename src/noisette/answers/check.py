@@ -58,6 +58,8 @@ def _total(found: Mapping[str, Any]) -> Guarantee:
 
 def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """The guarantee of one mechanism."""
+    if "one of" in part:
+        return _one_of(part, neighbours)
     mechanism = from_record(part)
     if mechanism.kind is Output.GROUPS and "relation" not in part:  # each unit moves each of its groups by the weight
         return mechanism.guarantee(neighbours=neighbours)  # type: ignore[no-any-return]
@@ -70,6 +72,15 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     return made if relation is neighbours else made.restated(neighbours)
 
 
+def _one_of(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
+    """The promise that each of several plans keeps; which of them was carried out, an earlier part decided."""
+    for parts in part["one of"].values():
+        total = reduce(add, [_promised(one, neighbours) for one in parts]).under(neighbours)
+        if not _kept(total, part["promise"], neighbours):
+            raise PrivacyError("A plan of the record costs more than it may: do not rely on it.")
+    return _claimed(part["promise"], neighbours)
+
+
 def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None:
     """What a run of `BestOf` costs is what its guarantee rests on."""
     if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
@@ -77,12 +88,17 @@ def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None
 
 
 def _kept(total: Guarantee, claim: Mapping[str, Any], neighbours: Neighbours) -> bool:
+    if claim["kind"] in ("Pure", "Approx", "ZCDP"):
+        return total <= _claimed(claim, neighbours)
+    return isinstance(total, Profile) and all(total.epsilon_at(d) <= e for d, e in claim["at"].items())
+
+
+def _claimed(claim: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
+    """A promise that a record states."""
     match claim["kind"]:
         case "Pure":
-            return total <= Pure(Fraction(claim["epsilon"]), neighbours=neighbours)
+            return Pure(Fraction(claim["epsilon"]), neighbours=neighbours)
         case "Approx":
-            return total <= Approx(Fraction(claim["epsilon"]), Fraction(claim["delta"]), neighbours=neighbours)
-        case "ZCDP":
-            return total <= ZCDP(Fraction(claim["rho"]), neighbours=neighbours)
+            return Approx(Fraction(claim["epsilon"]), Fraction(claim["delta"]), neighbours=neighbours)
         case _:
-            return isinstance(total, Profile) and all(total.epsilon_at(d) <= e for d, e in claim["at"].items())
+            return ZCDP(Fraction(claim["rho"]), neighbours=neighbours)

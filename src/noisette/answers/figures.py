@@ -2,12 +2,14 @@
 
 import datetime
 import math
+from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from typing import Any
 
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Promise, Pure
 
-__all__ = ["at_some_delta", "bound", "left", "percent", "promise", "rounded", "spent"]
+__all__ = ["at_some_delta", "bound", "failure", "left", "percent", "promise", "promised", "rounded", "spent"]
 
 _DIGITS, _HIDDEN = 6, Fraction(1, 10**7)
 _DELTAS = (
@@ -42,6 +44,15 @@ def rounded(number: Fraction | float, *, up: bool, digits: int = _DIGITS) -> str
     return f"{short:,f}" if not short or -4 <= short.adjusted() < 12 else f"{short:e}"
 
 
+def failure(rules: Mapping[str, Any]) -> str:
+    """What a minimum frequency may show all the same, beside epsilon and delta and part of neither.
+
+    >>> failure({"minimum_frequency": 10, "failure": "1/1000000"}), failure({})
+    (' · failure ≤ 1e-6', '')
+    """
+    return f" · failure ≤ {rounded(Fraction(rules['failure']), up=True, digits=3)}" if "failure" in rules else ""
+
+
 def promise(guarantee: Guarantee) -> str:
     """A guarantee in symbols.
 
@@ -58,6 +69,22 @@ def promise(guarantee: Guarantee) -> str:
         case Profile():
             at, epsilon = at_some_delta(guarantee)
             return f"ε = {rounded(epsilon, up=True)} at δ = {at}"
+
+
+def promised(guarantee: Guarantee, asked: Promise | None) -> Guarantee:
+    """The promise to print: the one that was asked for, where the noise uses its delta to keep a larger pure epsilon.
+
+    Noise for (ε, δ) may be ε'-DP with ε' slightly above ε, which implies (ε, δ) (`pure_within_approx`). The ledger
+    counts ε'.
+
+    >>> promised(Pure("0.50000015"), Approx("0.5", "1e-7")), promised(Pure("0.4"), Approx("0.5", "1e-7"))
+    (Approx('1/2', '1/10000000'), Pure('2/5'))
+    """
+    if not isinstance(guarantee, Pure) or not isinstance(asked, Approx):
+        return guarantee
+    wanted = Approx(asked.epsilon, asked.delta, neighbours=guarantee.neighbours)
+    larger = guarantee.epsilon > asked.epsilon and promise(guarantee) != promise(Pure(asked.epsilon))
+    return wanted if larger and guarantee <= wanted else guarantee
 
 
 def at_some_delta(guarantee: Guarantee) -> tuple[str, float]:

@@ -9,12 +9,13 @@ import numpy as np
 
 from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
-from noisette.answers.figures import left, percent, promise
+from noisette.answers.figures import failure, left, percent, promise, promised
 from noisette.answers.record import as_json, stated
-from noisette.answers.rendering import as_csv, as_html, as_text
+from noisette.answers.rendering import UNKNOWN, as_csv, as_html, as_text
 from noisette.answers.statement import statement
 from noisette.answers.warnings import warnings
 from noisette.errors import InputError
+from noisette.names import closest
 from noisette.privacy import ZCDP, Guarantee, Neighbours, Promise
 from noisette.version import __version__
 
@@ -49,7 +50,7 @@ class Release:
     `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
     whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim ·
     `caveats` what was left out or clamped before any noise, in sentences · `released` what goes on answering, such as a
-    histogram.
+    histogram · `asked` what was to be spent, which is printed where the guarantee implies it.
     """
 
     columns: tuple[Column, ...]
@@ -61,6 +62,7 @@ class Release:
     record: Mapping[str, Any] = field(default_factory=dict)
     caveats: tuple[str, ...] = ()
     released: Lasting | None = None
+    asked: Promise | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else 0
@@ -69,7 +71,7 @@ class Release:
         for column in self.columns:
             if column.name == name:
                 return column
-        raise InputError(f"The answer has no column {name}: it has {', '.join(c.name for c in self.columns)}.")
+        raise InputError(f"The answer has no column {name}: {closest(name, [c.name for c in self.columns], 'it has')}")
 
     @property
     def value(self) -> Any:
@@ -94,8 +96,9 @@ class Release:
         for column in self.columns:
             arrays[column.name] = column.values
             if column.measured:
-                arrays[f"{column.name}_low"] = pyarrow.array(column.low)
-                arrays[f"{column.name}_high"] = pyarrow.array(column.high)
+                suppressed = bool(column.values.null_count)  # then ends that are NaN are NULL
+                arrays[f"{column.name}_low"] = pyarrow.array(column.low, from_pandas=suppressed)
+                arrays[f"{column.name}_high"] = pyarrow.array(column.high, from_pandas=suppressed)
         return pyarrow.table(arrays)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -142,7 +145,7 @@ class Release:
     def statement(self) -> str:
         """What is promised to whom, in a paragraph."""
         level = self.level if self._measured else None
-        return statement(self.guarantee, self.spent, unit=self.unit, level=level, caveats=self.caveats)
+        return statement(self._promised, self.spent, unit=self.unit, level=level, caveats=self.caveats)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,7 +181,7 @@ class Release:
         """Draw the numbers with their error bars; with a path the chart is saved, which needs the extra `plot`."""
         from noisette.charts.answers import answer
 
-        note = f"{promise(self.guarantee)} for each {self.unit} · {percent(self.level)} error bars"
+        note = f"{promise(self._promised)} for each {self.unit} · {percent(self.level)} error bars"
         if self.released is not None:
             drawn = self.released.chart(note=note)
             return drawn if path is None else drawn.save(path)
@@ -188,12 +191,21 @@ class Release:
         return chart if path is None else chart.save(path)
 
     @property
+    def _promised(self) -> Guarantee:
+        return promised(self.guarantee, self.asked)
+
+    @property
     def _measured(self) -> bool:
         return any(column.measured for column in self.columns)
 
+    @property
+    def _missing(self) -> str:
+        """Why a number is not there: its group has too few units, or nothing stable can be said."""
+        return "suppressed" if "minimum_frequency" in self.record.get("rules", {}) else UNKNOWN
+
     def _footer(self) -> str:
         bars = f" · {percent(self.level)} error bars" if self._measured else ""
-        return f"{promise(self.guarantee)}{bars} · left: {left(self.left)}"
+        return f"{promise(self._promised)}{failure(self.record.get('rules', {}))}{bars} · left: {left(self.left)}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -201,10 +213,10 @@ class Release:
         return (*self.warnings, *self.caveats)
 
     def __repr__(self) -> str:
-        return "\n".join([*as_text(self.columns), self._footer(), *self.notes])
+        return "\n".join([*as_text(self.columns, self._missing), self._footer(), *self.notes])
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, [self._footer(), *self.notes])
+        return as_html(self.columns, [self._footer(), *self.notes], self._missing)
 
 
 def _ends(ends: Any) -> list[float] | None:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noisette.answers.column import Column
-from noisette.text import cell, html_table
+from noisette.text import cell, html_table, in_notebook
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Cell", "as_csv", "as_html", "as_text", "shown"]
+__all__ = ["UNKNOWN", "Cell", "as_csv", "as_html", "as_text", "shown"]
 
 _MOST_ROWS, _LONGEST = 40, 40
-_LIGHT = ' style="color:#888"'
+_LIGHT = ' class="light"'
+
+
+UNKNOWN = "unknown"
 
 
 class Cell(NamedTuple):
@@ -24,19 +27,19 @@ class Cell(NamedTuple):
     half: str = ""
 
 
-def as_text(columns: Sequence[Column]) -> list[str]:
-    """The head and the first rows, each number above the other."""
-    laid = [_laid(column) for column in columns]
+def as_text(columns: Sequence[Column], missing: str = UNKNOWN) -> list[str]:
+    """The head and the first rows, each number above the other; `missing` stands for a number that is not there."""
+    laid = [_laid(column, missing) for column in columns]
     more = _more(columns)
     return ["  ".join(row).rstrip() for row in zip(*laid, strict=True)] + ([more] if more else [])
 
 
-def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
+def as_html(columns: Sequence[Column], below: Sequence[str], missing: str = UNKNOWN) -> str:
     """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
     head = [cell(column.name, "th", _place(column)) for column in columns]
-    rows = zip(*([_td(column, part) for part in shown(column)] for column in columns), strict=True)
+    rows = zip(*([_td(column, part) for part in shown(column, missing)] for column in columns), strict=True)
     notes = [note for note in (_more(columns), *below) if note]
-    return html_table(head, rows) + "".join(cell(note, "p", _LIGHT) for note in notes)
+    return in_notebook(html_table(head, rows), *(cell(note, "p") for note in notes))
 
 
 def as_csv(table: "pyarrow.Table") -> str:
@@ -69,8 +72,7 @@ def _td(column: Column, part: Cell) -> str:
 
 
 def _place(column: Column) -> str:
-    side = "right" if _number(column) else "left"
-    return f' style="text-align:{side}"'
+    return ' class="number"' if _number(column) else ""
 
 
 def _more(columns: Sequence[Column]) -> str:
@@ -85,9 +87,9 @@ def _number(column: Column) -> bool:
     return column.measured or bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
 
 
-def _laid(column: Column) -> list[str]:
+def _laid(column: Column, missing: str) -> list[str]:
     """A column as texts of one width: values end at one place, and so do what follows the ±."""
-    cells = shown(column)
+    cells = shown(column, missing)
     values = max((len(cell.value) for cell in cells), default=0)
     halves = max((len(cell.half) for cell in cells), default=0)
     texts = [
@@ -102,12 +104,15 @@ def _laid(column: Column) -> list[str]:
     return [place(text, width) for text in [column.name, *texts]]
 
 
-def shown(column: Column) -> list[Cell]:
+def shown(column: Column, missing: str = UNKNOWN) -> list[Cell]:
     """The first rows of a column as people read them."""
     values = column.values[:_MOST_ROWS].to_pylist()
     if not column.measured:
         return [Cell(_plain(value)) for value in values]
-    return [_measured(value, half) for value, half in zip(values, column.half[:_MOST_ROWS].tolist(), strict=True)]
+    halves = column.half[:_MOST_ROWS].tolist()
+    return [
+        Cell(missing) if value is None else _measured(value, half) for value, half in zip(values, halves, strict=True)
+    ]
 
 
 def _plain(value: Any) -> str:
@@ -126,11 +131,13 @@ def _measured(value: Any, half: float) -> Cell:
     >>> [f"{value} ± {half}" for value, half in (_measured(1234.5678, 12.3), _measured(0.123456, 0.0236))]
     ['1,235 ± 12', '0.123 ± 0.024']
     """
-    if value is None or math.isnan(value):
-        return Cell("unknown")
+    if math.isnan(value):
+        return Cell(UNKNOWN)
     if not math.isfinite(half):
         return Cell(f"{value:,.6g}", "?")
     if half == 0:
         return Cell(_plain(value), "0")
-    digits = 0 if isinstance(value, int) else max(0, 1 - math.floor(math.log10(half)))
+    if isinstance(value, int):
+        return Cell(f"{value:,}", f"{math.ceil(half):,}")
+    digits = max(0, 1 - math.floor(math.log10(half)))
     return Cell(f"{value:,.{digits}f}", f"{half:,.{digits}f}")

@@ -50,6 +50,8 @@ def _of(column: Column, grouped: bool, *, squared: bool) -> Iterator[str]:
 
 def nothing(half: float, span: tuple[float, float], *, whole: bool, squared: bool) -> str:
     """What to say of a bar that says nothing, as wide as the span of all that is possible or wider."""
+    if span[0] == span[1]:
+        return f"by what is declared it can be nothing but {_number(span[0])}"
     aim = (span[1] - span[0]) / _TENTH
     aim = max(1.0, round(aim)) if whole and span[1] - span[0] > _NARROW else aim
     ends = f"{_number(span[0])} to {_number(span[1])}"

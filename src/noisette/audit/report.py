@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from noisette.audit.contract import checks_of, discovered, names
 from noisette.audit.finding import QUICK, THOROUGH, Finding
 from noisette.errors import InputError
+from noisette.names import closest
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +61,7 @@ def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
     """
     chosen = [known for known in names() if name is None or known.lower() == name.lower()]
     if not chosen:
-        raise InputError(f"No mechanism has this name: choose one of {', '.join(names())}.")
+        raise InputError(f"No mechanism has this name: {closest(name or '', names(), 'choose one of')}")
     subjects = [(known, example) for known, example in discovered() if known in chosen]
     results: dict[str, dict[str, list[Finding]]] = {known: {} for known in chosen}
     with _progress(sum(len(checks_of(example)) for _, example in subjects)) as advance:

@@ -8,6 +8,7 @@ from noisette.charts.answers import answer, bars, columns, time
 from noisette.charts.chart import Chart
 from noisette.charts.curves import curves, forecast
 from noisette.charts.dots import beside, deviations
+from noisette.charts.heat import grid, heat, heats
 from noisette.charts.laws import law
 from noisette.charts.maps import nearest
 from noisette.charts.meaning import odds, tradeoff
@@ -23,6 +24,9 @@ __all__ = [
     "deviations",
     "error",
     "forecast",
+    "grid",
+    "heat",
+    "heats",
     "law",
     "nearest",
     "odds",

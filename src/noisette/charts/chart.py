@@ -24,7 +24,7 @@ _PAGE = """<!DOCTYPE html>
 <body><div id="chart"></div><script type="module">{library}</script>
 <script type="module">draw("#chart", {spec}, {{actions: false, renderer: "svg"}})</script></body></html>
 """
-_SHARP = 1.5  # pixels of a PNG for each point
+_SHARP = 1.5  # pixels of a PNG for each point, unless the specification says another `scale`
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,7 +98,8 @@ def renderer() -> Any:
 
 
 def _png(chart: Chart) -> bytes:
-    return bytes(renderer().vegalite_to_png(chart.to_json(), vl_version=_VERSION, scale=_SHARP))
+    scale = chart.spec.get("usermeta", {}).get("scale", _SHARP)
+    return bytes(renderer().vegalite_to_png(chart.to_json(), vl_version=_VERSION, scale=scale))
 
 
 def _html(chart: Chart) -> bytes:

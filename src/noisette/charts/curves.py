@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from noisette.charts.chart import Chart
-from noisette.charts.spec import Spec, apart, log_axis, rows, ruled, titled
+from noisette.charts.spec import Spec, apart, axis, log_axis, rows, ruled, titled
 from noisette.charts.theme import LINES, SOFT
 from noisette.errors import InputError
 
@@ -26,8 +26,11 @@ def curves(
     dots: Mapping[str, Points] | None = None,
     mark: tuple[float, str] | None = None,
     colours: Mapping[str, str] | None = None,
+    linear: bool = False,
 ) -> Chart:
     """Draw y against x on logarithmic axes: `dots` belong to the line of the same name, `mark` is (x, its name).
+
+    With `linear` only x is logarithmic.
 
     What is not above 0 or not finite has no logarithm: the line has a gap there.
 
@@ -41,7 +44,7 @@ def curves(
     seen = {name: [point for point in (dots or {}).get(name, ()) if _drawable(point)] for name in drawn}
     known = [point for points in [*drawn.values(), *seen.values()] for point in points if _drawable(point)]
     across = min(a for a, _ in known), max(a for a, _ in known)
-    up = min(b for _, b in known) / 1.15, max(b for _, b in known) * 1.15
+    up = _ends([b for _, b in known], linear)
     inks = {name: LINES[i % len(LINES)] for i, name in enumerate(drawn)} | dict(colours or {})
     layers = [_lines(drawn, inks, seen), *([_dots(seen, inks)] if any(seen.values()) else [])]
     if mark is not None:
@@ -49,8 +52,8 @@ def curves(
     return Chart(
         {
             "title": titled(title or y, note), "width": _WIDTH, "height": _HEIGHT,
-            "layer": [*layers, _names(drawn, inks, up)],
-            "encoding": {"x": _axis(x, across), "y": _axis(y, up)},
+            "layer": [*layers, _names(drawn, inks, up, linear)],
+            "encoding": {"x": _axis(x, across), "y": _linear(y, up) if linear else _axis(y, up)},
         }
     )  # fmt: skip
 
@@ -84,6 +87,17 @@ def _drawable(point: tuple[float, float]) -> bool:
 def _axis(title: str, ends: tuple[float, float]) -> Spec:
     scale = {"type": "log", "domain": list(ends), "nice": False}
     return {"type": "quantitative", "scale": scale, "axis": log_axis(title, *ends)}
+
+
+def _linear(title: str, ends: tuple[float, float]) -> Spec:
+    return {"type": "quantitative", "scale": {"domain": list(ends), "nice": False}, "axis": axis(title, ends)}
+
+
+def _ends(values: Sequence[float], linear: bool) -> tuple[float, float]:
+    """The ends of the axis of y, a little beyond what is drawn."""
+    low, high = min(values), max(values)
+    pad = 0.06 * (high - low or high)
+    return (low - pad, high + pad) if linear else (low / 1.15, high * 1.15)
 
 
 def _coloured(inks: Mapping[str, str]) -> Spec:
@@ -129,14 +143,15 @@ def _marked(drawn: Mapping[str, Points], inks: Mapping[str, str], at: float) -> 
     return [_dots(near, inks) | {"mark": {"type": "circle", "size": 50, "opacity": 1}}] if any(near.values()) else []
 
 
-def _names(drawn: Mapping[str, Points], inks: Mapping[str, str], up: tuple[float, float]) -> Spec:
+def _names(drawn: Mapping[str, Points], inks: Mapping[str, str], up: tuple[float, float], linear: bool) -> Spec:
     """Each line's name beside its end, moved apart where they would overlap."""
     ends = {name: [point for point in points if _drawable(point)][-1] for name, points in drawn.items()}
     right = max(point[0] for points in drawn.values() for point in points)
     order = sorted(ends, key=lambda name: ends[name][1])
-    low, high = map(math.log, up)
-    heights = apart([(math.log(ends[name][1]) - low) / (high - low) for name in order], _GAP / _HEIGHT)
-    places = [math.exp(low + (high - low) * height) for height in heights]
+    to, back = (float, float) if linear else (math.log, math.exp)
+    low, high = map(to, up)
+    heights = apart([(to(ends[name][1]) - low) / (high - low) for name in order], _GAP / _HEIGHT)
+    places = [back(low + (high - low) * height) for height in heights]
     return {
         "data": rows(line=order, x=[right] * len(order), y=places, text=order),
         "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 8, "limit": 200},

@@ -1,4 +1,4 @@
-"""Who is nearest to a place, as maps: where people are, and where laws answer."""
+"""Maps of who is nearest to a place: where people are, and where laws answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

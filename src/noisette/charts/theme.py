@@ -51,6 +51,7 @@ CONFIG: Final[dict[str, Any]] = {
         "titleLimit": 420, "labelOverlap": True, "labelSeparation": 6, "aria": False,
     },
     "axisBand": {"grid": False, "ticks": False, "labelColor": INK, "labelFontSize": 12},
+    "legend": {"titleColor": INK, "titleFontSize": 12, "titleFontWeight": "normal", "labelColor": SOFT},
     "text": {"color": INK, "fontSize": 12},
     "mark": {"aria": False},
 }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noisette.cli.common import patience, table_of
 from noisette.cli.releases import Term, parsed
 from noisette.errors import NoisetteError
 from noisette.exact.number import fraction, nearest_float
@@ -40,7 +41,8 @@ def account(
     from rich.console import Console
 
     try:
-        found = accounted(releases, delta or ["1e-6"], epsilon or [])
+        with patience("Adding up"):
+            found = accounted(releases, delta or ["1e-6"], epsilon or [])
     except NoisetteError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
@@ -151,7 +153,7 @@ def show(found: dict[str, Any], console: "Console") -> None:
 
 
 def _terms_table(terms: list[dict[str, Any]]) -> Any:
-    table = _table("release", ">times", "one of them", ">ε alone", ">ε saved without it")
+    table = table_of("release", ">times", "one of them", ">ε alone", ">ε saved without it")
     table.title = f"What each costs at δ = {terms[0]['delta']}"
     for term in terms:
         one = ", ".join(f"{_LETTERS[name]} = {_digits(value)}" for name, value in term["one"].items())
@@ -161,23 +163,13 @@ def _terms_table(terms: list[dict[str, Any]]) -> Any:
 
 
 def _totals_table(found: dict[str, Any]) -> Any:
-    table = _table("by", ">ε", ">δ")
+    table = table_of("by", ">ε", ">δ")
     table.title = "What they cost together"
     zcdp = "zCDP" if found["rho"] is None else f"zCDP, ρ = {_digits(found['rho'])}"
     for at in found["epsilon"]:
         table.add_row("basic addition", _digits(at["basic"]["epsilon"]), _digits(at["basic"]["delta"]))
         table.add_row(zcdp, _digits(at["zcdp"]), at["delta"])
         table.add_row("tight composition", _digits(at["tight"]), at["delta"], style="bold", end_section=True)
-    return table
-
-
-def _table(*columns: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left", title_style="")
-    for column in columns:
-        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
     return table
 
 

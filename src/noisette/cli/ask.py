@@ -30,6 +30,8 @@ Question: TypeAlias = Annotated[
 File: TypeAlias = Annotated[
     Path | None, typer.Option("--file", help="A file with the questions; - is the input.", metavar="FILE")
 ]
+Rows: TypeAlias = Annotated[int | None, typer.Option(help="Rows of a group, for errors that depend on them.")]
+Delta: TypeAlias = Annotated[str | None, typer.Option(help="With --error, a delta to use beside the epsilon.")]
 
 
 def questions_of(question: str | None, file: Path | None) -> Any:
@@ -70,7 +72,12 @@ def _field(field: dict[str, Any]) -> str:
 
 def ask(
     question: Question = None,
-    spend: Spend = "",
+    spend: Annotated[str | None, typer.Option(help="What to spend: 0.1, or 0.1,1e-8, or rho=0.01.")] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Instead, the error bar (±) to keep: with the noise that takes least.")
+    ] = None,
+    rows: Rows = None,
+    delta: Delta = None,
     file: File = None,
     level: Level = 0.95,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with the ends of the error bars.")] = False,
@@ -81,18 +88,22 @@ def ask(
 ) -> None:
     """Ask in SQL or JSON and pay for the answer; the same question for the same spend is free the next time.
 
+    With --error, the noise is chosen that keeps this error and takes least of what is left; for a median the error is
+    counted in ranks.
     Several statements, separated by semicolons, are planned together and share what is spent. JSON is one line for each
     answer: its record, with which the promise can be checked.
     """
-    if not spend:
+    if not spend and error is None:
         raise InputError("Say what to spend, such as --spend 0.1; `noisette explain` tells the error to expect.")
+    _check_price(spend, error, rows, delta)
     if csv and json:
         raise InputError("Choose one of --csv and --json.")
     if parquet is not None and not parquet.absolute().parent.is_dir():
         raise InputError("The folder of the Parquet file is missing: create it first.")
-    promise, asked = amount(spend, "--spend"), questions_of(question, file)
+    promise, asked = amount(spend, "--spend") if spend else None, questions_of(question, file)
+    how = {} if error is None else {"error": error, "rows": rows, "delta": delta}
     with patience("Asking"), curator_of(project, asking=True) as curator:
-        found = curator.ask(asked, spend=promise, level=level, analyst=analyst)
+        found = curator.ask(asked, spend=promise, level=level, analyst=analyst, **how)
     answers: list[Release] = found if isinstance(found, list) else [found]
     if parquet is not None:
         _write_parquet(answers, parquet)
@@ -101,6 +112,15 @@ def ask(
             typer.echo(note, err=True)
     texts = [answer.to_csv() if csv else answer.to_json() if json else str(answer) for answer in answers]
     typer.echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
+
+
+def _check_price(spend: str | None, error: float | None, rows: int | None, delta: str | None) -> None:
+    if (spend is None) == (error is None):
+        raise InputError("Say either what to spend or which error you can live with: --spend 0.1 or --error 50.")
+    if delta is not None and error is None:
+        raise InputError("--delta goes with --error; with --spend write 0.1,1e-8.")
+    if rows is not None and rows < 1:
+        raise InputError("--rows must be a whole number from 1 on.")
 
 
 def _write_parquet(answers: "list[Release]", path: Path) -> None:
@@ -115,9 +135,9 @@ def _write_parquet(answers: "list[Release]", path: Path) -> None:
 def explain(
     question: Question = None,
     spend: Annotated[str | None, typer.Option(help="What would be spent: 0.1, or 0.1,1e-8, or rho=0.01.")] = None,
-    error: Annotated[float | None, typer.Option(help="The error bar (±) you can live with: finds the epsilon.")] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows of a group, for errors that depend on them.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --error, a delta to use beside the epsilon.")] = None,
+    error: Annotated[float | None, typer.Option(help="The error bar (±) you can live with: finds the price.")] = None,
+    rows: Rows = None,
+    delta: Delta = None,
     file: File = None,
     level: Level = 0.95,
     plot: Annotated[Path | None, typer.Option(help="Draw the error against epsilon.", metavar="FILE")] = None,
@@ -125,13 +145,8 @@ def explain(
     analyst: Analyst = None,
     project: Folder = None,
 ) -> None:
-    """Tell the error to expect, or the epsilon for an error; nothing is read or spent."""
-    if (spend is None) == (error is None):
-        raise InputError("Say either what to spend or which error you can live with: --spend 0.1 or --error 50.")
-    if delta is not None and error is None:
-        raise InputError("--delta goes with --error; with --spend write 0.1,1e-8.")
-    if rows is not None and rows < 1:
-        raise InputError("--rows must be a whole number from 1 on.")
+    """Tell the error to expect, or the least price for an error, and how many like it fit; nothing is read or spent."""
+    _check_price(spend, error, rows, delta)
     promise = None if spend is None else amount(spend, "--spend")
     asked = questions_of(question, file)
     with patience("Explaining"), curator_of(project, asking=False) as curator:

@@ -3,8 +3,9 @@
 0   well
 1   the question failed after its charge, or something else went wrong
 2   the input cannot be used; nothing was spent
-3   the budget refuses; nothing was spent
+3   the budget or a rule on spends refuses, or the question waits for approval; nothing was spent
 4   going on would break a promise, or the ledger or a record is not as it was written
+130 cancelled by Ctrl-C
 
 A fault is one sentence on the error stream. None of them quotes data.
 """
@@ -21,6 +22,7 @@ import typer
 from typer.core import TyperGroup
 
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
+from noisette.names import closest
 from noisette.privacy import Promise, as_promise
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ __all__ = [
     "Level",
     "Shell",
     "Spend",
+    "about",
     "amount",
     "as_json",
     "code_of",
@@ -45,6 +48,7 @@ __all__ = [
     "patience",
     "project_of",
     "sentence_of",
+    "table_of",
     "text_of",
 ]
 
@@ -137,16 +141,29 @@ def patience(what: str) -> Iterator[None]:
         yield
 
 
+def table_of(*columns: str) -> Any:
+    """A plain table; a column whose name starts with > holds numbers."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False, title_justify="left", title_style="")
+    for column in columns:
+        table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
+    return table
+
+
 # How commands end
 
 
 _IN_PYTHON = re.compile(r"(`noisette [^`]*`|--[a-z-]+), or [^`();]* in Python")
 _CALL = re.compile(r"\w+\([^()]*\) or (`noisette [^`]*`)")
 _ARGUMENT = re.compile(
-    r"\b(again|analyst|budget|delta|error|groups|level|policy|rows|spend|start_over|unit)="
+    r"\b(again|analyst|budget|delta|error|groups|keys_delta|level|policy|rows|spend|start_over|unit)="
     r"(Approx\([^)]*\)|'[^']*'|\"[^\"]*\"|\w+(?:[./]\w+)*)"
 )
 
+_CANCELLED = "Cancelled: what was charged is free when asked again, and nothing else was spent."
+_INTERRUPTED = 130  # by Ctrl-C, as shells have it
 _CODES: list[tuple[type[Exception], int]] = [(BudgetError, 3), (PrivacyError, 4), (InputError, 2), (FailedError, 1)]
 
 
@@ -167,10 +184,21 @@ def sentence_of(fault: Exception) -> str:
     """What is said about a fault; the words of one that was not foreseen stay inside."""
     if _usage(fault):
         said = str(fault.format_message())  # type: ignore[attr-defined]
+        said = _mistyped(said, getattr(fault, "ctx", None)) or said
         return f"{said}." if said and said[-1] not in ".?" else said
     if isinstance(fault, NoisetteError):
         return in_options(str(fault))
     return f"Something went wrong that should not have ({type(fault).__name__}); its own words stay inside."
+
+
+def _mistyped(said: str, context: Any) -> str | None:
+    """The sentence about a command or an option that there is not; None for other faults."""
+    found = re.match(r"No such (command|option):? '?([^\s']+)", said)
+    if found is None or context is None:
+        return None
+    options = [name for each in context.command.params for name in each.opts if name.startswith("--")]
+    known = context.command.list_commands(context) if found[1] == "command" else sorted({*options, "--help"})
+    return f"There is no {found[1]} {found[2]}: {closest(found[2], known)}"
 
 
 def in_options(sentence: str) -> str:
@@ -197,6 +225,22 @@ def _usage(fault: Exception) -> bool:
     return hasattr(fault, "format_message")
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from noisette.version import __version__
+
+        typer.echo(f"noisette {__version__}")
+        raise typer.Exit
+
+
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Differential privacy that is exact where others approximate."""
+
+
 class Shell(TyperGroup):
     """Commands whose faults end in a sentence and an exit code."""
 
@@ -221,4 +265,6 @@ class Shell(TyperGroup):
             sentence = sentence_of(fault)  # none where the help was shown instead
             typer.echo(sentence, err=True, nl=bool(sentence))
             code = code_of(fault)
+        if code == _INTERRUPTED:
+            typer.echo(_CANCELLED, err=True)
         sys.exit(code or 0)

@@ -26,13 +26,27 @@ _UNGUARDED = (
 
 
 def open_data(
-    data: Annotated[list[str], typer.Argument(help="Parquet, CSV or DuckDB files; name=FILE names a table.")],
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Files (Parquet, CSV, DuckDB) or a PostgreSQL URL; name=FILE.")
+    ] = None,
     budget: Annotated[str | None, typer.Option(help="What all answers may cost: 2,1e-6, or 2, or rho=0.5.")] = None,
     unit: Annotated[str | None, typer.Option(help="The column that says whose row it is; else each row.")] = None,
     rows: Annotated[int | None, typer.Option(help="The most rows of one unit that count.")] = None,
     groups: Annotated[int | None, typer.Option(help="The most groups that one unit counts in.")] = None,
     rows_per_group: Annotated[int | None, typer.Option(help="The most rows of one unit in a group.")] = None,
     policy: Annotated[Path | None, typer.Option(help="A policy file that says all of it.", metavar="FILE")] = None,
+    keys_delta: Annotated[
+        str | None, typer.Option(help="The part of delta for questions with unknown keys; a tenth if left out.")
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the data are: sc://host:15002, local[2], postgresql://…; they are its tables.", metavar="URL"
+        ),
+    ] = None,
+    scratch: Annotated[
+        str | None, typer.Option(help="A folder that Spark's executors share, for unknown keys.", metavar="DIR")
+    ] = None,
     start_over: Annotated[
         bool, typer.Option("--start-over", help="As the owner: begin anew where there was a ledger; needs --why.")
     ] = False,
@@ -53,7 +67,17 @@ def open_data(
         raise InputError("To begin anew where there was a ledger, say --start-over and --why '…', the reason.")
 
     promise = None if budget is None else amount(budget, "--budget")
-    said = partial(Project.create, data, folder=project, budget=promise, unit=unit, policy=policy)
+    said = partial(
+        Project.create,
+        data or [],
+        engine=engine,
+        scratch=scratch,
+        folder=project,
+        budget=promise,
+        unit=unit,
+        policy=policy,
+        keys_delta=keys_delta,
+    )
     create = partial(said, rows=rows, groups=groups, rows_per_group=rows_per_group)
     try:
         with patience("Opening"):
@@ -95,6 +119,7 @@ def _record(made: "Project", policy: "Policy", schema: "Schema", missing: "list[
         "policy": str(made.policy_file),
         "budget": stated(policy.budget),
         "neighbours": str(policy.neighbours),
+        "rules": {name: str(value) for name, (value, _) in policy.rules.lines.items()},
         "tables": {name: _table(table) for name, table in schema.items()},
         "missing": [vars(gap) for gap in missing],
         "guarded": guarded(),
@@ -103,14 +128,17 @@ def _record(made: "Project", policy: "Policy", schema: "Schema", missing: "list[
 
 def _table(table: "Table") -> dict[str, Any]:
     columns = {column.name: _column(column) for column in table.columns}
-    limits = {**vars(table.limits), **({"rows": "private"} if table.private_rows else {})}
-    return {"unit": table.unit, **limits, "public": table.public, "columns": columns}
+    chosen = {"rows": "each question", "most_rows": table.chosen_rows} if table.chosen_rows else {}
+    limits = {**vars(table.limits), **({"rows": "private"} if table.private_rows else chosen)}
+    through = [{"table": link.table, "on": dict(link.on)} for link in table.through]
+    return {"unit": table.unit, "through": through, **limits, "public": table.public, "columns": columns}
 
 
 def _column(column: "Column") -> dict[str, Any]:
     kind = column.kind
-    bounds = [str(kind.low), str(kind.high)] if kind.bounded else None
-    return {"type": kind.type, "bounds": bounds, "keys": kind.keys, "nullable": kind.nullable}
+    bounds = None if kind.bounds is None else list(kind.bounds)
+    keys = None if kind.keys is None else [key if isinstance(key, str | int) else str(key) for key in kind.keys]
+    return {"type": kind.type, "bounds": bounds, "keys": keys, "nullable": kind.nullable, "group": column.group}
 
 
 # For people
@@ -121,17 +149,24 @@ def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Ga
 
     from noisette.answers.figures import promise
     from noisette.ledger.heads import guarded
+    from noisette.query.schema import protected
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.print(f"budget   {promise(policy.budget)} for all answers together, {policy.neighbours}")
     console.print(f"policy   {_near(made.policy_file)}")
     console.print(f"project  {_near(made.folder / '.noisette')}")
+    for name, (value, why) in policy.rules.lines.items():
+        console.print(f"rule     {name} = {value}: {why}")
     if not guarded():
         console.print(f"note     {_UNGUARDED}")
     for table in schema.values():
         console.print()
-        console.print(f"{table.name}: {_whose(table)}")
+        console.print(f"{table.name}: {protected(table)}")
         console.print(_columns(table))
+    if made.has_csv and all(c.kind.type == "text" for t in schema.values() for c in t.columns):
+        console.print(
+            f"A CSV file does not say its types: choose them in {made.policy_file.name}, until then all is text."
+        )
     if missing:
         console.print(f"Not declared yet. Write into {made.policy_file.name} what you know from elsewhere:\n")
     for gap in missing:
@@ -140,30 +175,18 @@ def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Ga
     console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
 
 
-def _whose(table: "Table") -> str:
-    if table.public:
-        return "public, it protects nobody"
-    if table.unit is None:
-        return "each row is protected by itself; if one person can have several, name a unit"
-    limits = ["rows for sale"] if table.private_rows else []
-    limits += [f"{name} {number}" for name, number in vars(table.limits).items() if number is not None]
-    return f"all rows of one {table.unit} are protected together ({', '.join(limits) or 'no limit yet'})"
-
-
 def _columns(table: "Table") -> Any:
     from rich import box
     from rich.table import Table as Grid
     from rich.text import Text
 
+    from noisette.query.schema import COLUMN_HEAD, shown
+
     grid = Grid(box=box.SIMPLE, pad_edge=False)
-    for head in ("column", "type", "bounds", "keys", "NULL"):
+    for head in COLUMN_HEAD:
         grid.add_column(head, overflow="fold")
     for column in table.columns:
-        kind, shown = column.kind, _column(column)
-        bounds = "for sale" if column.private_bounds else " to ".join(shown["bounds"] or ["–"])
-        keys = "for sale" if column.private_keys else "–" if kind.keys is None else f"{len(kind.keys):,}"
-        cells = (column.name, kind.type, bounds, keys, "possible" if kind.nullable else "never")
-        grid.add_row(*map(Text, cells))
+        grid.add_row(*map(Text, shown(column)))
     return grid
 
 

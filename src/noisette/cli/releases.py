@@ -15,6 +15,7 @@ from typing import TypeAlias, cast
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, positive
 from noisette.mechanisms import Gaussian, Geometric, Laplace, RandomizedResponse, Staircase
+from noisette.names import closest
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.guarantee import Losses, losses_of
 from noisette.privacy.pld.loss import Loss, Response, Subsampled
@@ -133,6 +134,8 @@ def _terms(node: ast.expr, line: str) -> list[Term]:
             return _repeated(_terms(of, line), times)
         case ast.Call(func=ast.Name(id=name)) if name in KNOWN:
             return [Term(_source(node, line), _called(name, node, line))]
+        case ast.Call(func=ast.Name(id=name)):
+            raise InputError(f"{name} is no release: {closest(name, KNOWN)}")
     raise InputError(f"{_source(node, line)!r} is not a sum of releases from {', '.join(KNOWN)}: {_ADVICE}")
 
 

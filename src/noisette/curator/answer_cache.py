@@ -6,8 +6,9 @@ question has one of three ends:
 answered     what was drawn is kept; it is the same for ever
 failed       the engine or the draw raised an Exception, whichever: that is kept in place of an answer and is the same
              for ever, so that nobody can ask again and again until it works, and one sentence stands for all reasons
-unfinished   the process was killed or interrupted, or the ledger was out of reach, before anything was kept: the same
-             question is drawn anew under the same charge, since nobody has seen the first draw
+unfinished   the process was killed, or interrupted twice (`cancelling`), or the ledger was out of reach, before
+             anything was kept: the same question is drawn anew under the same charge, since nobody has seen the first
+             draw
 
 The cache only saves time: an answer that it has dropped is read from the ledger, never drawn again. Each question has a
 lock of its own, so the same question from several threads is drawn once, and others do not wait for it.
@@ -23,16 +24,18 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from noisette.answers import Release
-from noisette.errors import FailedError
+from noisette.curator.cancelling import Cancel, check_cancelled, finished_first
+from noisette.errors import FailedError, UnfinishedError
 from noisette.ledger import Ledger
+from noisette.ledger.pins import State
 from noisette.questions.contract import Offer
 
-__all__ = ["AnswerCache", "Locks", "attempted", "key_of", "recorded"]
+__all__ = ["FAILED", "AnswerCache", "Locks", "attempted", "key_of", "recorded"]
 
 T = TypeVar("T")
 
 _FORMAT = 1  # how answers are kept; with another number those before are not found
-_FAILED = b"noisette: this question failed after its charge"  # no answer: those are Arrow streams
+FAILED = b"noisette: this question failed after its charge"  # no answer: those are Arrow streams
 
 
 def key_of(*what: str | None) -> str:
@@ -91,7 +94,15 @@ class AnswerCache:
         return len(self._answers)
 
     def drawn(
-        self, ledger: Ledger, offer: Offer, key: str, draw: Callable[[], Any], *, analyst: str | None = None
+        self,
+        ledger: Ledger,
+        offer: Offer,
+        key: str,
+        draw: Callable[[], Any],
+        *,
+        analyst: str | None = None,
+        about: State | None = None,
+        cancel: Cancel | None = None,
     ) -> Any:
         """What was drawn under a key; if nothing was, charge for it, draw it and let the ledger keep it.
 
@@ -103,7 +114,7 @@ class AnswerCache:
         with self._questions(key):
             cached = self._find(key)  # another thread may have asked the same
             if cached is None:
-                packed = _kept(ledger, offer, key, draw, analyst)
+                packed = _kept(ledger, offer, key, draw, analyst, about, cancel)
                 cached = offer.unpack(packed), len(packed)
                 self._store(key, cached)
             return cached[0]
@@ -123,15 +134,26 @@ class AnswerCache:
                 self._bytes -= size
 
 
-def _kept(ledger: Ledger, offer: Offer, key: str, draw: Callable[[], Any], analyst: str | None) -> bytes:
+def _kept(
+    ledger: Ledger,
+    offer: Offer,
+    key: str,
+    draw: Callable[[], Any],
+    analyst: str | None,
+    about: State | None,
+    cancel: Cancel | None,
+) -> bytes:
     """What the ledger keeps under a key, at first after charging and drawing."""
     kept = ledger.answer(key)
     if kept is None:
         parts = sorted(offer.parts, key=lambda part: json.dumps(part, sort_keys=True, default=str))
-        ledger.charge(offer.text, offer.guarantee, parts, analyst=analyst, key=key)
-        packed = attempted(lambda: offer.pack(draw()))
-        kept = ledger.keep(key, _FAILED if packed is None else packed)
-    if kept == _FAILED:
+        check_cancelled(cancel)
+        with finished_first():
+            ledger.charge(offer.text, offer.guarantee, parts, analyst=analyst, key=key, about=about)
+            packed = attempted(lambda: offer.pack(draw()))
+            kept = ledger.keep(key, FAILED if packed is None else packed)
+        check_cancelled(cancel, charged=True)
+    if kept == FAILED:
         raise FailedError
     return kept
 
@@ -139,13 +161,15 @@ def _kept(ledger: Ledger, offer: Offer, key: str, draw: Callable[[], Any], analy
 def attempted(act: Callable[[], T]) -> T | None:
     """What `act` returns, or None where it raised an Exception: that may quote data, and goes no further than here.
 
-    An interrupt is no Exception: it goes on, and leaves a question unfinished.
+    An interrupt is no Exception: it goes on, and leaves a question unfinished. So does a server that is not there.
 
     >>> attempted(lambda: 1 // 0) is None
     True
     """
     try:
         return act()
+    except UnfinishedError:
+        raise UnfinishedError from None
     except Exception:
         return None
 

@@ -7,16 +7,15 @@ from functools import cached_property, partial
 
 from noisette.answers.figures import left, promise, rounded, spent
 from noisette.answers.record import laid_out, stated
-from noisette.laws.law import smallest
+from noisette.curator.pricing import MOST, how_often
 from noisette.ledger import Entry, Ledger
 from noisette.ledger.accounts import ALL, Share
 from noisette.ledger.ledger import tight
 from noisette.privacy import ZCDP, Approx, Promise
-from noisette.text import as_html
+from noisette.text import as_html, in_notebook
 
 __all__ = ["Budget"]
 
-_MOST = 1_000_000
 _QUICK = 100  # different costs that are composed in a fraction of a second
 _DELTA = Fraction(1, 10**6)  # for a budget that names none
 
@@ -65,7 +64,7 @@ class Budget:
         allows = self.allows
         if not self.entries or allows is None:
             return None
-        return _most(lambda k: allows(self.entries[-1].guarantee, times=k))
+        return how_often(allows, self.entries[-1].guarantee)
 
     @property
     def delta(self) -> Fraction | None:
@@ -113,9 +112,7 @@ class Budget:
         charged = "1 question was charged" if count == 1 else f"{count:,} questions were charged"
         if self.more is None:
             return charged if count else "Nothing was asked yet"
-        known = (
-            f"{self.more:,} more like the last fit" if self.more < _MOST else f"more than {_MOST:,} like the last fit"
-        )
+        known = f"{self.more:,} more like the last fit" if self.more < MOST else f"more than {MOST:,} like the last fit"
         return f"{charged}; {known}" if self.more else f"{charged}; no more like the last fits"
 
     def to_json(self) -> str:
@@ -139,7 +136,13 @@ class Budget:
         return "\n".join([*(f"{name.ljust(width)}  {amount}" for name, amount in rows), self._note()])
 
     def _repr_html_(self) -> str:
-        return as_html("", ["", "guarantee"], self._rows(), [self._note()])
+        return in_notebook(_bar(self.spent, self.total)) + as_html("", ["", "guarantee"], self._rows(), [self._note()])
+
+
+def _bar(spent: Promise, total: Promise) -> str:
+    """How much of the budget is spent, as a bar."""
+    share = 100 * min(1.0, float(spent.size / total.size)) if total.size else 100.0
+    return f'<div class="bar" title="{share:.0f} % spent"><div style="width: {share:.1f}%"></div></div>'
 
 
 def _total(total: Promise) -> str:
@@ -156,12 +159,3 @@ def _left(amount: Promise) -> str:
 
 def _share(share: Share) -> str:
     return f"{promise(share.total)}; spent {spent(share.spent)}, left {left(share.left)} in one question"
-
-
-def _most(fits: Callable[[int], bool]) -> int:
-    """The largest number that fits, by doubling and bisection.
-
-    >>> _most(lambda k: k <= 37)
-    37
-    """
-    return min(_MOST, smallest(lambda k: k >= _MOST or not fits(k + 1)))

@@ -13,7 +13,7 @@ from noisette.privacy import Approx, Spend
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["BUDGET", "OLDEST", "POLICY", "RARE", "TOUR", "hospital", "tables"]
+__all__ = ["BUDGET", "CITY", "CITY_POLICY", "OLDEST", "POLICY", "RARE", "TOUR", "city", "homes", "hospital", "tables"]
 
 OLDEST, _SECRET = 104, "depression"  # the age of one patient, and what she is treated for
 
@@ -55,6 +55,24 @@ POLICY: dict[str, Any] = {
     }
 }
 """What its owner declares, for small examples."""
+
+CITY = (10.0, 50.0, 10.32, 50.2)
+"""West, south, east and north of a made-up city."""
+
+CITY_POLICY: dict[str, Any] = {
+    "tables": {
+        "homes": {
+            "unit": "person_id",
+            "rows": 1,
+            "columns": {
+                "lon": {"bounds": [CITY[0], CITY[2]], "nullable": False},
+                "lat": {"bounds": [CITY[1], CITY[3]], "nullable": False},
+            },
+        }
+    }
+}
+_LIVING = (0.34, 0.16, 0.12, 0.14, 0.1, 0.14)  # shares of people in three towns, along a road, a ring, and anywhere
+_TOWNS, _SIZES = ((0.48, 0.52), (0.2, 0.78), (0.83, 0.72)), (0.06, 0.035, 0.025)  # as parts of the city's width
 
 BUDGET = {"epsilon": "3", "delta": "1e-6"}
 TOUR: dict[str, Any] = {
@@ -118,6 +136,48 @@ def tables(patients: int = 5_000) -> dict[str, "pyarrow.Table"]:
     }
     regions = [next((region for region, its in _REGIONS.items() if w in its), "south") for w in _SHARES]
     return {"visits": pyarrow.table(columns), "wards": pyarrow.table({"ward": list(_SHARES), "region": regions})}
+
+
+def homes(people: int = 50_000) -> "pyarrow.Table":
+    """Where the people of a made-up city live: one row each, denser in its centre and along its roads, none in a lake.
+
+    >>> homes(1_000).column_names
+    ['person_id', 'lon', 'lat']
+    """
+    import pyarrow
+
+    person = np.arange(people)
+    x, y = _dry(*_places(person))
+    west, south, east, north = CITY
+    lon, lat = (low + (high - low) * at.clip(0, 1 - 1e-9) for low, high, at in ((west, east, x), (south, north, y)))
+    return pyarrow.table({"person_id": person, "lon": lon, "lat": lat})
+
+
+def _places(person: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Homes as parts of the city's width and height: in three towns, along a road and a ring, and anywhere."""
+    part = _chosen(_uniform(person, 11), np.tile(np.cumsum(_LIVING), (len(person), 1)))
+    far, turn = np.sqrt(-2 * np.log1p(-_uniform(person, 12))), 2 * np.pi * _uniform(person, 13)
+    along, beside = _uniform(person, 14), (_uniform(person, 15) - 0.5) / 90
+    (x, y), size = np.array(_TOWNS)[np.minimum(part, 2)].T, np.array(_SIZES)[np.minimum(part, 2)] * far
+    across = [x + size * np.cos(turn), along, 0.48 + (0.3 + beside) * np.cos(turn), along]
+    up = [y + size * np.sin(turn), 0.2 + 0.55 * along + beside, 0.52 + (0.26 + beside) * np.sin(turn)]
+    which = np.maximum(part - 2, 0)
+    return np.choose(which, across), np.choose(which, [*up, _uniform(person, 16)])
+
+
+def _dry(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nobody lives in the lake: they live across the city instead."""
+    lake = ((x - 0.76) / 0.13) ** 2 + ((y - 0.3) / 0.09) ** 2 < 1
+    return np.where(lake, 1 - x, x), np.where(lake, 1 - y, y)
+
+
+def city(budget: Spend = 20, people: int = 50_000) -> Curator:
+    """The homes, opened with a budget: each person has one row.
+
+    >>> sorted(city(people=100).schema)
+    ['homes']
+    """
+    return open({"homes": homes(people)}, policy=CITY_POLICY, budget=budget)
 
 
 def _ages(person: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,17 +3,19 @@
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from noisette.answers.figures import percent, promise
+from noisette.answers.figures import failure, percent, promise, promised, rounded
 from noisette.answers.record import laid_out, stated
-from noisette.errors import InputError
-from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.curator.pricing import MOST, alone, how_often, least_spends
+from noisette.ledger import Ledger
+from noisette.ledger.accounts import ALL, Standing
+from noisette.privacy import ZCDP, Promise
 from noisette.query.expected import Expected
-from noisette.questions.above import Watching
-from noisette.questions.contract import Offer
+from noisette.questions.contract import Offer, StreamOffer
 from noisette.text import as_html
 
 if TYPE_CHECKING:
@@ -21,28 +23,44 @@ if TYPE_CHECKING:
 
     from noisette.charts import Chart
 
-__all__ = ["Explanation", "cheapest"]
+__all__ = ["Explanation", "Prices", "cheapest", "priced"]
 
-_TIGHT = 1.001
 _SPAN, _POINTS = 16.0, 17  # a chart goes from a sixteenth of what is spent to sixteen times it
 _WIDTH = 100
 _DRAWN = 1_000  # rows of the group whose error is drawn, where it depends on that
+
+
+class Prices(NamedTuple):
+    """Both prices of a question: epsilon and delta if nothing else were ever asked, and how many like it fit now."""
+
+    epsilon: float
+    delta: Fraction
+    more: int
+
+    def __str__(self) -> str:
+        at = f" at δ = {rounded(self.delta, up=True, digits=3)}" if self.delta and self.epsilon else ""
+        fit = f"more than {MOST:,}" if self.more >= MOST else f"about {self.more:,}" if self.more else "none"
+        return f"alone ε = {rounded(self.epsilon, up=True, digits=4)}{at} · {fit} like it fit into what is left"
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation:
     """The error to expect of each column, the cost, and what is taken for granted; nothing was read or spent.
 
-    `answers` holds for each question its columns · `allowed` says whether the budget still holds the cost.
+    `answers` holds for each question its columns · `allowed` says whether the budget still holds the cost · `rules`
+    what the rules of the house say about the spend · `prices` what it would cost alone, and how many like it fit into
+    what is left.
     """
 
-    offer: Offer | Watching
+    offer: Offer | StreamOffer[Any]
     spend: Promise
     level: float
     answers: tuple[tuple[Expected, ...], ...]
     why: str
     allowed: bool
     again: Callable[[Promise], "Explanation"]
+    rules: tuple[str, ...] = ()
+    prices: Prices | None = None
 
     @property
     def columns(self) -> tuple[Expected, ...]:
@@ -51,9 +69,8 @@ class Explanation:
 
     @property
     def error(self) -> float:
-        """The widest half-width that holds for every group; infinite where it depends on the group's size."""
-        widths = (math.inf if column.half_width is None else column.half_width for column in self.columns)
-        return max(widths, default=0.0)
+        """The widest half-width that holds for every group, in ranks for quantiles; infinite if it depends on rows."""
+        return max((_known(column) for column in self.columns), default=0.0)
 
     def plot(self, path: "str | Path | None" = None) -> "Chart":
         """Draw the error of each column against epsilon; with a path it is saved, which needs the extra `plot`."""
@@ -74,7 +91,12 @@ class Explanation:
 
     def _headline(self) -> str:
         full = "" if self.allowed else " · the budget does not hold this cost any more"
-        return f"{promise(self.offer.guarantee)} · {percent(self.level)} error bars{full}"
+        rare = failure(getattr(self.offer, "rules", {}))
+        return f"{promise(promised(self.offer.guarantee, self.spend))}{rare} · {percent(self.level)} error bars{full}"
+
+    @property
+    def _prices(self) -> list[str]:
+        return [] if self.prices is None else [str(self.prices)]
 
     @property
     def caveats(self) -> tuple[tuple[str, ...], ...]:
@@ -88,9 +110,11 @@ class Explanation:
                 "spend": stated(self.spend),
                 "guarantee": stated(self.offer.guarantee),
                 "allowed": self.allowed,
+                "prices": None if self.prices is None else self.prices._asdict() | {"delta": str(self.prices.delta)},
                 "level": self.level,
                 "unit": self.offer.unit,
                 "why": self.why,
+                "rules": self.rules,
                 "caveats": self.caveats,
                 "questions": [[_record(column) for column in columns] for columns in self.answers],
             }
@@ -100,13 +124,13 @@ class Explanation:
         names = max((len(column.name) for column in self.columns), default=0)
         common, several = _common(self.columns), len(self.answers) > 1
         once = len(set(self.caveats)) == 1
-        lines = [self._headline(), ""]
+        lines = [self._headline(), *self._prices, ""]
         for i, (columns, caveats) in enumerate(zip(self.answers, self.caveats, strict=True), 1):
             lines += [f"question {i}", ""] if several else []
             for column in columns:
                 lines += [*_block(column, names, self.offer.unit, common), ""]
             lines += [] if once or not caveats else [*_all_wrapped(caveats), ""]
-        notes = [*(f"everywhere {note}" for note in common), *(self.caveats[0] if once else ()), self.why]
+        notes = [*(f"everywhere {note}" for note in common), *(self.caveats[0] if once else ()), self.why, *self.rules]
         return "\n".join([*lines, *_all_wrapped(notes)])
 
     def _repr_html_(self) -> str:
@@ -116,7 +140,12 @@ class Explanation:
             for c in self.columns
         ]
         said = dict.fromkeys(sentence for caveats in self.caveats for sentence in caveats)
-        return as_html(self._headline(), head, rows, [*said, self.why])
+        return as_html(self._headline(), head, rows, [*self._prices, *said, self.why, *self.rules])
+
+
+def _known(column: Expected) -> float:
+    known = column.ranks if column.half_width is None else column.half_width
+    return math.inf if known is None else known
 
 
 def _record(column: Expected) -> dict[str, Any]:
@@ -129,6 +158,7 @@ def _record(column: Expected) -> dict[str, Any]:
         "sensitivity": column.sensitivity,
         "assumes": column.assumes,
         "warning": column.warning,
+        **({"by_limit": {name: _record(one) for name, one in column.by_limit.items()}} if column.by_limit else {}),
     }
 
 
@@ -150,7 +180,8 @@ def _block(column: Expected, names: int, unit: str, common: list[str]) -> Iterat
     ]
     own = [note for note in column.assumes.split("; ") if note and note not in common]
     warning = f"warning: {column.warning}" if column.warning else ""
-    for line in filter(None, [warning, *column.mechanism.split("; "), *changes, *own]):
+    limits = [f"{width(one)} at a limit of {name}" for name, one in column.by_limit.items()]
+    for line in filter(None, [warning, *limits, *column.mechanism.split("; "), *changes, *own]):
         yield from _wrapped(" " * (names + 2) + line, names + 4)
 
 
@@ -164,6 +195,9 @@ def width(column: Expected) -> str:
     >>> width(Expected("age", "", "", None, {100: 5.4, 1000: 0.54}, None, ""))
     'about ± 540 / rows (± 5.4 at 100 rows, ± 0.54 at 1,000)'
     """
+    if column.by_limit:
+        ends = [width(one) for one in column.by_limit.values()]
+        return f"{ends[0]} to {ends[-1]}, depending on the limit that is chosen"
     if column.half_width is not None:
         return f"± {_short(column.half_width)}"
     if column.ranks is not None:
@@ -198,32 +232,42 @@ def _lines(columns: tuple[Expected, ...]) -> Iterator[tuple[str, int | None]]:
             yield f"{column.name} of {rows:,} rows", rows
 
 
-def cheapest(explain: Callable[[Promise], float], error: float, delta: Fraction | None) -> Promise:
-    """The least epsilon, to a thousandth and rounded up, at which the error is small enough."""
-    if not isinstance(error, int | float) or not 0 < error < math.inf:
-        raise InputError("error must be a number above 0: half the width of the error bar you can live with.")
+def priced(found: Explanation, standing: Standing, analyst: str | None) -> Explanation:
+    """The explanation with both prices: alone at the delta of the budget, and from what is left of it."""
+    cost = found.offer.guarantee
+    more = how_often(partial(standing.allows, analyst=analyst), cost)
+    return replace(found, prices=Prices(*alone(cost, standing.accounts[ALL].budget.delta), more))
 
-    def spend(epsilon: float) -> Promise:
-        exact = Fraction(f"{epsilon:.4g}")
-        return Pure(exact) if delta is None else Approx(exact, delta)
 
-    def width(epsilon: float) -> float:
-        try:
-            return explain(spend(epsilon))
-        except InputError:  # so little that its noise cannot be drawn
-            return math.inf
+def cheapest(
+    explained: Callable[[Promise], Explanation],
+    error: float,
+    delta: Fraction | None,
+    ledger: Ledger,
+    analyst: str | None,
+    *,
+    key: Callable[[Any, Promise], str],
+    admitted: Callable[[Promise], bool],
+) -> Explanation:
+    """The explanation of the spend that keeps an error and takes least of what is left.
 
-    if explain(spend(1.0)) == math.inf:
-        raise InputError(
-            "The error of a column depends on how many rows a group has: name a number, such as rows=1000."
-        )
-    low, high = 2.0**-24, 2.0**-24
-    while width(high) > error:
-        low, high = high, high * 8
-        if high > 2**16:
-            raise InputError("No epsilon makes the error that small: ask for a larger one.")
-    while high > low * _TIGHT:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if width(middle) <= error else (middle, high)
-    best = spend(high)
-    return best if explain(best) <= error else spend(high * _TIGHT)
+    Which spends are compared depends on question and budget alone; if one of them was answered before, it is free, and
+    what the rules of the house admit goes before what they do not.
+    """
+    standing = ledger.standing(analyst)
+    account = standing.accounts[ALL]
+    own = account.parts.own * account.budget.delta
+    width = lambda spend: explained(spend).error  # noqa: E731
+    spends = least_spends(width, error, budget=account.budget, delta=delta, keys_delta=own)
+    found = [priced(explained(spend), standing, analyst) for spend in spends]
+    free = [one for one in found if ledger.answer(key(one.offer, one.spend)) is not None]
+    usable = free or [one for one in found if admitted(one.spend)] or found
+    best, *others = sorted(usable, key=_room, reverse=True)
+    said = [f"{promise(one.spend)} fits {one.prices.more:,} times" for one in others if one.prices]
+    least = f" It takes least of what is left: for the same error, {' and '.join(said)}." if said else ""
+    return replace(best, why=best.why + least)
+
+
+def _room(one: Explanation) -> tuple[int, float]:
+    """How often it fits; of those that fit equally often, which are large, the least epsilon alone comes first."""
+    return (one.prices.more, -one.prices.epsilon) if one.prices else (0, 0.0)

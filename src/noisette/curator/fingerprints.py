@@ -6,7 +6,6 @@ bounds, keys) and of a table (limits), since each charge says its sensitivities.
 columns have names and no types.
 """
 
-import glob
 import hashlib
 import json
 import os
@@ -14,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from noisette.exact.random import SYSTEM
+from noisette.curator.pins import names_of, parts_of
 from noisette.privacy import Neighbours
-from noisette.query.schema import Schema
+from noisette.query.schema import Schema, Table
 
-__all__ = ["Columns", "contents", "declared_columns", "fingerprints", "state"]
+__all__ = ["Columns", "contents", "declared_columns", "fingerprints"]
 
 _BYTES, _FILES = 2**16, 32  # of a file, and files of a table, that are read to know a copy again
 
@@ -26,13 +25,28 @@ Columns: TypeAlias = Mapping[str, str | None]
 """The columns of a table and the types they are stored as; None where a file stores text alone."""
 
 
-def fingerprints(tables: Any, schema: Schema, neighbours: Neighbours, stored: Mapping[str, Columns]) -> dict[str, str]:
-    """A fingerprint of each table; `tables` are sources by name, or one database for all of them."""
+def fingerprints(
+    tables: Any,
+    schema: Schema,
+    neighbours: Neighbours,
+    stored: Mapping[str, Columns],
+    places: Mapping[str, str | None],
+) -> dict[str, str]:
+    """A fingerprint of each table; `tables` are sources by name, or one database for all of them.
+
+    `places` says where a table is that is in no file.
+    """
     sources = tables if isinstance(tables, Mapping) else dict.fromkeys(schema, tables)
+    where = {name: [place] if (place := places.get(name)) else _where(sources.get(name)) for name in schema}
     return {
-        name: _hashed([_where(sources.get(name)), _sorted(stored[name]), table.unit, table.public, str(neighbours)])
+        name: _hashed([where[name], _sorted(stored[name]), _whose(table), table.public, str(neighbours)])
         for name, table in sorted(schema.items())
     }
+
+
+def _whose(table: Table) -> Any:
+    """The unit, and the foreign keys that lead to it, if there are any."""
+    return [table.unit, *([link.table, link.on] for link in table.through)] if table.through else table.unit
 
 
 def declared_columns(schema: Schema) -> dict[str, Columns]:
@@ -54,7 +68,7 @@ def _where(source: Any) -> list[str]:
     >>> _where(object())
     ['memory']
     """
-    return [str(Path(part).resolve()) if isinstance(part, str | Path) else "memory" for part in _parts(source)]
+    return [str(Path(part).resolve()) if isinstance(part, str | Path) else "memory" for part in parts_of(source)]
 
 
 def contents(tables: Any, schema: Schema) -> list[str]:
@@ -67,7 +81,7 @@ def contents(tables: Any, schema: Schema) -> list[str]:
         sources = [tables[name] for name, table in sorted(schema.items()) if not table.public]
     else:
         sources = [] if all(table.public for table in schema.values()) else [tables]
-    held = [_held([name for part in _parts(source) for name in _names(part)]) for source in sources]
+    held = [_held([name for part in parts_of(source) for name in names_of(part)]) for source in sources]
     return [print for print in held if print is not None]
 
 
@@ -86,36 +100,3 @@ def _ends(name: str) -> str:
         first = file.read(_BYTES)
         file.seek(-min(_BYTES, os.stat(name).st_size), os.SEEK_END)
         return hashlib.sha256(first + file.read(_BYTES)).hexdigest()
-
-
-def state(tables: Any) -> str:
-    """When the files were written last, in a few letters: answers that were kept are about data in this state.
-
-    What is in memory can be anything the next time, so its state never comes again.
-
-    >>> state({"visits": object()}) == state({"visits": object()})
-    False
-    """
-    sources = [tables[name] for name in sorted(tables)] if isinstance(tables, Mapping) else [tables]
-    parts = [part for source in sources for part in _parts(source)]
-    return _hashed([_written(part) for part in parts])
-
-
-def _parts(source: Any) -> Sequence[Any]:
-    return source if isinstance(source, list | tuple) else [source]
-
-
-def _names(part: Any) -> list[str]:
-    """The files that a path or a pattern names."""
-    return sorted(glob.glob(str(part))) or [str(part)] if isinstance(part, str | Path) else []
-
-
-def _written(part: Any) -> list[str]:
-    try:
-        return [f"{name} {Path(name).stat().st_mtime_ns}" for name in _names(part)] or [_never()]
-    except OSError:
-        return [_never()]
-
-
-def _never() -> str:
-    return f"{SYSTEM.bits(128):032x}"

@@ -2,54 +2,58 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
 from noisette.curator.curator import new_secret
-from noisette.curator.fingerprints import contents
-from noisette.curator.opening import Described, described_data, table_name
-from noisette.engines.files import is_csv, is_database
+from noisette.curator.described import Described, described_data, in_spark, table_name
+from noisette.engines.files import is_csv, is_database, is_postgres, is_server, is_spark
 from noisette.errors import InputError
+from noisette.exact.number import Number
 from noisette.ledger import elsewhere, open_ledger
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules
 from noisette.policy.tables import header
-from noisette.policy.toml import gaps, with_gaps
+from noisette.policy.toml import gaps, with_gaps, with_types
 from noisette.privacy import Promise, Spend, as_promise
-from noisette.query.schema import Limits
+from noisette.query.schema import Limits, Link
 
-__all__ = ["Wanted", "files", "make", "source_of"]
+__all__ = ["Place", "Wanted", "files", "make", "source_of"]
 
-_TYPES = (
-    "# A CSV file does not say what its columns are: where one is not text, write integer, real, boolean, date or\n"
-    "# timestamp. A column that is taken out cannot be asked for.\n"
-)
+
+Place: TypeAlias = Path | str
+"""A file, or the address of a PostgreSQL database or of Spark, behind which #schema.table may name one table."""
 
 
 @dataclass(frozen=True)
 class Wanted:
     """What the owner says of a project: data by table, and the options it was opened with."""
 
-    data: Mapping[str, Path]
+    data: Mapping[str, "Place"]
     budget: Spend | None = None
     unit: str | None = None
     limits: tuple[int | None, int | None, int | None] = (None, None, None)
     policy: str | Path | None = None
     start_over: str | None = None
+    keys_delta: Number | None = None
+    scratch: str | None = None
 
     def described(self) -> Described:
         """The data as these options describe them; CSV columns that nobody described are text."""
         rules: Any = self.policy
         if rules is None:
-            texts = {name: header(path) for name, path in self.data.items() if is_csv(path)}
+            texts = {name: header(path, name) for name, path in self.data.items() if is_csv(path)}
             columns = {name: {c: {"type": "text"} for c in names} for name, names in texts.items()}
             rules = {"tables": {name: {"columns": part} for name, part in columns.items()}}
         return described_data(
-            source_of(self.data), budget=self.budget, unit=self.unit, limits=self.limits, policy=rules
+            source_of(self.data, self.scratch), budget=self.budget, unit=self.unit, limits=self.limits, policy=rules
         )
 
     def check(self, file: Path, settled: Policy, budget: Promise) -> None:
@@ -62,7 +66,8 @@ class Wanted:
             )
         tables = [rules for rules in settled.tables.values() if not rules.public]
         limits = Limits(*self.limits)
-        unit = self.unit is not None and any(rules.unit != self.unit for rules in tables)
+        named = [rules.unit for rules in tables if not isinstance(rules.unit, Link)]
+        unit = self.unit is not None and any(column != self.unit for column in named)
         if unit or (limits != Limits() and any(rules.limits != limits for rules in tables)):
             raise InputError(f"This project is there already, with another unit or other limits: edit {file.name}.")
         if self.policy is not None and not _same(self.policy, file, settled):
@@ -76,39 +81,96 @@ def _same(given: str | Path, file: Path, settled: Policy) -> bool:
 # Data
 
 
-def source_of(data: Mapping[str, Path]) -> Any:
-    """What `open` understands: tables by name, or a database that holds them."""
-    paths = list(data.values())
-    return paths[0] if len(paths) == 1 and is_database(paths[0]) else dict(data)
+def source_of(data: Mapping[str, Place], scratch: str | None = None) -> Any:
+    """What `open` understands: tables by name, or a database that holds them; `scratch` is for Spark."""
+    places = list(data.values())
+    if is_spark(places[0]):
+        named = {name: _pair(place)[1] for name, place in data.items()}
+        return in_spark(_pair(places[0])[0], named if "#" in str(places[0]) else None, scratch)
+    if scratch is not None:
+        raise InputError("A scratch folder is for data in Spark: leave it out, or name the engine.")
+    whole = len(places) == 1 and (is_database(places[0]) or (is_postgres(places[0]) and "#" not in str(places[0])))
+    return places[0] if whole else {name: _pair(place) for name, place in data.items()}
 
 
-def files(sources: Sequence[str | Path]) -> dict[str, Path]:
-    """Absolute paths by the names of their tables.
+def _pair(place: Place) -> Any:
+    """A table of a server as a pair (URL, table), a file as it is."""
+    if not isinstance(place, str):
+        return place
+    url, _, table = place.partition("#")
+    return url, table
+
+
+def files(sources: Sequence[str | Path], engine: str | None = None) -> dict[str, Place]:
+    """Absolute paths, or URLs, by the names of their tables; with an `engine`, sources are tables or paths of it.
 
     >>> sorted(files(["visits-*.parquet", "labs=results-*.parquet"]))
     ['labs', 'visits']
+    >>> files(["v=clinic.visits", "clinic.labs"], "sc://host:15002")
+    {'v': 'sc://host:15002#clinic.visits', 'labs': 'sc://host:15002#clinic.labs'}
     """
-    found: dict[str, Path] = {}
-    for source in sources:
+    found: dict[str, Place] = {}
+    for source in sources if engine is None else _of_engine(sources, engine):
         name, path = _named(str(source))
         if name in found:
             raise InputError(f"Two files are called {name}: name a table with {name}_2=path.")
         found[name] = path
     if not found:
         raise InputError("Name the data: a Parquet, CSV or DuckDB file.")
+    urls = [place for place in found.values() if isinstance(place, str)]
+    if urls and (len(urls) < len(found) or (len(found) > 1 and not all("#" in url for url in urls))):
+        raise InputError("Name tables of one database: visits=postgresql://host/clinic#public.visits for each of them.")
+    if any(map(is_spark, urls)) and len({_pair(url)[0] for url in urls}) > 1:
+        raise InputError("Name tables of one Spark server: visits=sc://host:15002#clinic.visits for each of them.")
     for path in found.values():
-        if not path.exists() and not any(letter in str(path) for letter in "*?["):
+        if isinstance(path, Path) and not path.exists() and not any(letter in str(path) for letter in "*?["):
             raise InputError(f"There is no file {path.name}.")
     if len(found) > 1 and any(is_database(path) for path in found.values()):
         raise InputError("A DuckDB file holds tables of its own: open it alone.")
     return found
 
 
-def _named(source: str) -> tuple[str, Path]:
+def _of_engine(sources: Sequence[str | Path], engine: str) -> list[str]:
+    """Tables and paths with the address of the engine that reads them; without any, the engine itself."""
+    if not is_server(engine):
+        raise InputError("An engine is an address: sc://host:15002, spark://host:7077, local[2] or postgresql://….")
+    made = []
+    for source in map(str, sources):
+        name, equals, rest = source.partition("=")
+        if not (equals and name.isidentifier()):
+            name, equals, rest = "", "", source
+        here = Path(rest).expanduser()
+        place = str(here.resolve()) if not engine.startswith(_ELSEWHERE) and here.exists() else rest
+        made.append(f"{name}{equals}{engine}#{place}")
+    return made or [engine]
+
+
+_ELSEWHERE = ("sc://", "postgres")  # whose paths, if any, are on other machines
+
+
+def _named(source: str) -> tuple[str, Place]:
     name, equals, rest = source.partition("=")
     named = bool(equals) and name.isidentifier()
+    if is_server(rest if named else source):
+        return _of_server(rest if named else source, name if named else None)
     path = Path(rest if named else source).expanduser()
     return (name if named else table_name(path.absolute())), path.resolve()  # a link is not other data
+
+
+def _of_server(url: str, name: str | None) -> tuple[str, Place]:
+    parts = urlsplit(url)
+    if parts.password or "password=" in parts.query:
+        raise InputError(
+            "Leave the password out of the address, which is kept: PostgreSQL reads PGPASSWORD or ~/.pgpass."
+        )
+    if "token=" in url:
+        raise InputError(
+            "Leave the token out of the address, which is kept: open the session in Python, nz.open(spark)."
+        )
+    own = parts.fragment.rpartition(".")[2] or parts.path.strip("/")
+    if "/" in parts.fragment:
+        own = table_name(Path(parts.fragment))
+    return name or re.sub(r"\W+", "_", own).strip("_") or "data", url
 
 
 # Writing
@@ -128,6 +190,7 @@ def make(home: Path, folder: Path, wanted: Wanted, version: int) -> None:
             _begin(folder / "ledger.sqlite", wanted, found)
             paths = {name: _relative(path, home) for name, path in wanted.data.items()}
             said = {"format": version, "data": paths, "policy": _relative(policy, home)}
+            said |= {} if wanted.scratch is None else {"scratch": wanted.scratch}
             (folder / "project.json").write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", "utf-8")
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -138,8 +201,8 @@ def make(home: Path, folder: Path, wanted: Wanted, version: int) -> None:
 
 def _begin(where: Path, wanted: Wanted, found: Described) -> None:
     """Begin the ledger; the first question says which data it is about, so that the policy may be edited until then."""
-    away = elsewhere(where, contents(found.tables, found.schema))
-    open_ledger(where, budget=found.policy.budget, elsewhere=away, start_over=wanted.start_over).close()
+    begun = partial(open_ledger, where, budget=found.policy.budget, keys_delta=wanted.keys_delta)
+    begun(elsewhere=elsewhere(where, found.contents), start_over=wanted.start_over).close()
 
 
 @contextmanager
@@ -166,8 +229,8 @@ def _policy(home: Path, wanted: Wanted, found: Described) -> tuple[Path, bool]:
             f"{path.name} is there already: let it say unit, limits and budget and name it with --policy, or move it."
         )
     text = with_gaps(found.policy.to_toml(), gaps(found.schema))
-    drafted = wanted.policy is None and any(map(is_csv, wanted.data.values()))
-    path.write_text(text + (f"\n{_TYPES}" if drafted else ""), "utf-8")
+    drafted = {name for name, place in wanted.data.items() if wanted.policy is None and is_csv(place)}
+    path.write_text(with_types(text, drafted), "utf-8")
     return path, True
 
 
@@ -189,7 +252,9 @@ def _write_secret(path: Path) -> None:
         os.close(file)
 
 
-def _relative(path: Path, home: Path) -> str:
+def _relative(path: Place, home: Path) -> str:
+    if isinstance(path, str):
+        return path
     try:
         return Path(os.path.relpath(path, home)).as_posix()
     except ValueError:  # another drive

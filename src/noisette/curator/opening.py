@@ -1,37 +1,26 @@
-"""Open data: from a file or a frame to a curator."""
+"""Open data: a file, a frame, a database or a project, as a curator."""
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow
+from typing import Any
 
 from noisette.curator.curator import Curator
-from noisette.curator.fingerprints import Columns, contents, declared_columns, fingerprints, state
-from noisette.curator.purchases import Purchase
-from noisette.engines import open_source
-from noisette.engines.contract import Source
-from noisette.engines.files import is_csv, is_database
+from noisette.curator.described import described_data, in_spark
+from noisette.curator.project import FOLDER, PROJECT, Project
 from noisette.errors import InputError
-from noisette.exact.number import whole
-from noisette.ledger import Book, Ledger, elsewhere, open_ledger
-from noisette.policy.policy import Policy, read_policy
-from noisette.policy.rules import TableRules, closest, inside, policy_error
-from noisette.policy.tables import check_csv, declared_only, described, type_of
-from noisette.privacy import Promise, Spend, as_promise
-from noisette.query.schema import Limits, Schema
+from noisette.exact.number import Number
+from noisette.ledger import Memory
+from noisette.policy.policy import Policy
+from noisette.privacy import Spend
 
-__all__ = ["Described", "described_data", "open", "table_name"]
-
-_LIMITS = ("rows", "groups", "rows_per_group")
-_INDEX = "__index_level_"  # how pandas names an index that it writes into a file
+__all__ = ["open"]
 
 
 def open(
     source: Any,
     *,
+    tables: Mapping[str, Any] | None = None,
+    scratch: str | Path | None = None,
     budget: Spend | None = None,
     unit: str | None = None,
     rows: int | None = None,
@@ -39,16 +28,24 @@ def open(
     rows_per_group: int | None = None,
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
     ledger: str | Path | None = None,
+    keys_delta: Number | None = None,
     start_over: str | None = None,
+    analyst: str | None = None,
 ) -> Curator:
     """Open data for questions that protect each unit.
 
-    `source` is a path (Parquet, CSV, DuckDB), a frame (Arrow, pandas, Polars) or a dictionary of names to those; one
-    frame is called `data`, a file by its name. `unit` names the column that says whose row it is, in every table that
-    has it; without one each row is a unit. `rows`, `groups` and `rows_per_group` limit how much of one unit is used.
-    All of that and more may stand in a `policy` instead; what a policy says of a table comes first. `ledger` is where
-    charges are kept, a file or a PostgreSQL URL; without one they are gone with the process. Where these data were
-    charged to a ledger that is gone, `start_over` says why a new one may begin all the same.
+    `source` is a path (Parquet, CSV, DuckDB), a frame (Arrow, pandas, Polars), the URL of a PostgreSQL database, or a
+    dictionary of names to paths, frames or pairs (URL, table); one frame is called `data`, a file by its name. Of a
+    Spark session or its URL (sc://host:15002), `tables` gives frames, names of stored tables or paths by name, and
+    `scratch` a folder that executors share with this process: unknown keys are then noised by the executors. `unit`
+    names the column that says whose row it is, in every table that has it; without one each row is a unit. `rows`,
+    `groups` and `rows_per_group` limit how much of one unit is used. All of that and more may stand in a `policy`
+    instead; what a policy says of a table comes first. `ledger` is where charges are kept, a file or a PostgreSQL URL;
+    without one they are gone with the process. `keys_delta` is the part of the budget's delta for questions with
+    unknown keys, a tenth by default: it is settled when the ledger begins. Where these data were charged to a ledger
+    that is gone, `start_over` says why a new one may begin all the same. `analyst` says who asks, for all questions.
+
+    A folder with a project that `noisette open` made is opened with its own policy and ledger: `nz.open("clinic")`.
 
     >>> import noisette as nz, pyarrow
     >>> people = pyarrow.table({"age": [34, 51, 68], "ward": ["north", "south", "north"]})
@@ -57,190 +54,24 @@ def open(
     >>> len(data.sql("SELECT ward, count(*) FROM data GROUP BY ward", spend="0.5"))
     3
     """
+    if isinstance(source, str | Path) and _is_project(source):
+        _alone(budget, unit, rows, groups, rows_per_group, policy, ledger, keys_delta, start_over)
+        return Project.read(source).curator(analyst=analyst)
+    source = source if tables is None and scratch is None else in_spark(source, tables, scratch)
     found = described_data(source, budget=budget, unit=unit, limits=(rows, groups, rows_per_group), policy=policy)
+    budget = found.policy.budget
     if ledger is None:
-        return found.curator(None)
-    return found.curator(found.ledger(ledger, budget=found.policy.budget, start_over=start_over))
+        return found.curator(Memory(budget, keys_delta=keys_delta), analyst=analyst)
+    book = found.ledger(ledger, budget=budget, keys_delta=keys_delta, start_over=start_over)
+    return found.curator(book, analyst=analyst)
 
 
-class Described(NamedTuple):
-    """Data that can be asked about: what reads them, the owner's complete policy, tables as analysts see them."""
-
-    engine: Source
-    policy: Policy
-    schema: Schema
-    tables: Any
-
-    @property
-    def fingerprints(self) -> dict[str, str]:
-        """What a ledger is about, by table."""
-        stored = {name: self._stored(name) for name in self.schema}
-        return fingerprints(self.tables, self.schema, self.policy.neighbours, stored)
-
-    @property
-    def former_fingerprints(self) -> dict[str, str]:
-        """The same by the rule of earlier versions, in which declared types stood for stored ones."""
-        return fingerprints(self.tables, self.schema, self.policy.neighbours, declared_columns(self.schema))
-
-    def ledger(self, where: str | Path, *, budget: Promise | None = None, start_over: str | None = None) -> Book:
-        """The ledger of these data; it begins only if there is none, nor was one for the same data or place."""
-        return open_ledger(
-            where,
-            budget=budget,
-            data=self.fingerprints,
-            formerly=self.former_fingerprints,
-            elsewhere=elsewhere(where, contents(self.tables, self.schema)),
-            start_over=start_over,
-        )
-
-    def _stored(self, name: str) -> Columns:
-        """The columns that a table stores, whatever the policy declares of them."""
-        stored = {c: kept for c, kept in self.engine.stored(name).items() if not c.startswith(_INDEX)}
-        if _holds_text(name, self.tables):
-            return dict.fromkeys(stored)
-        return {c: found for c, kept in stored.items() if (found := type_of(kept)) is not None}
-
-    def curator(
-        self, ledger: Ledger | None, *, secret: bytes | None = None, purchases: Iterable[Purchase] = ()
-    ) -> Curator:
-        """A curator of these data that charges a ledger; `purchases` are those that it does not hold."""
-        return Curator(
-            self.engine,
-            self.policy,
-            self.schema,
-            ledger,
-            secret=secret,
-            state=state(self.tables),
-            purchases=purchases,
-        )
+def _is_project(folder: str | Path) -> bool:
+    path = Path(folder).expanduser()
+    return (path / PROJECT).is_file() or (path.name == FOLDER and (path / "project.json").is_file())
 
 
-def described_data(
-    source: Any,
-    *,
-    budget: Spend | None = None,
-    unit: str | None = None,
-    limits: tuple[int | None, int | None, int | None] = (None, None, None),
-    policy: Policy | Mapping[str, Any] | str | Path | None = None,
-) -> Described:
-    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group."""
-    bounded = Limits(*(None if n is None else whole(n, name) for n, name in zip(limits, _LIMITS, strict=True)))
-    rules = read_policy(policy, None if budget is None else as_promise(budget, "budget"))
-    _check_unit(unit, bounded)
-    tables = _named(source)
-    check_csv(tables, rules.tables, unit)
-    engine = open_source(tables, declared_only(rules.tables) or None)
-    _known(rules, engine, database=not isinstance(tables, Mapping))
-    complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
-    schema = {name: described(name, table, _stored(name, table, tables, engine)) for name, table in complete.items()}
-    for name, table in schema.items():
-        if table.public:
-            schema[name] = replace(table, repeats=engine.repeats(table))
-    return Described(engine, replace(rules, tables=complete), schema, tables)
-
-
-def _check_unit(unit: str | None, limits: Limits) -> None:
-    if unit is not None and (not isinstance(unit, str) or not unit):
-        raise InputError("unit must be the name of a column: unit='patient_id'.")
-    if unit is None and limits != Limits():
-        raise InputError("Name the unit whose rows are limited: unit='patient_id'.")
-
-
-# Names
-
-
-def _named(source: Any) -> Any:
-    """Tables by name, frames as Arrow; a DuckDB file stands for all of its tables."""
-    if isinstance(source, Mapping):
-        if not source or not all(isinstance(name, str) for name in source):
-            raise InputError("Give a dictionary of tables by name: {'visits': 'visits.parquet'}.")
-        return {name: _checked(part, name) for name, part in source.items()}
-    if isinstance(source, str | Path):
-        name = table_name(Path(source))
-        return Path(source) if is_database(source) else {name: _checked(source, name)}
-    return {"data": _checked(source, "data")}
-
-
-def _checked(source: Any, name: str) -> Any:
-    _check_path(source)
-    return _arrow(source, name) if hasattr(source, "__arrow_c_stream__") else source
-
-
-def _check_path(source: Any) -> None:
-    for path in source if isinstance(source, list | tuple) else [source]:
-        if isinstance(path, str | Path) and Path(path).is_dir():
-            raise InputError(
-                f"{str(path) or 'An empty path'} is a directory: name its files, such as visits/*.parquet."
-            )
-
-
-def table_name(path: Path) -> str:
-    """The name of a file's table.
-
-    >>> table_name(Path("my visits.parquet")), table_name(Path("visits-*.parquet")), table_name(Path("visits/*.csv"))
-    ('my_visits', 'visits', 'visits')
-    """
-    before = re.split(r"[*?\[]", path.stem)[0]
-    name = re.sub(r"\W+", "_", before).strip("_")
-    parent = re.sub(r"\W+", "_", path.parent.name).strip("_")
-    return name or parent or "data"
-
-
-# Frames
-
-
-def _arrow(frame: Any, name: str) -> pyarrow.Table:
-    """A frame of any library as an Arrow table whose columns have different names."""
-    table = _read_frame(frame)
-    if table is None:
-        raise InputError(f"The frame of table {name} cannot be read: give each of its columns one type.")
-    if len({column.lower() for column in table.column_names}) < table.num_columns:
-        raise InputError("Give each column a name of its own: upper and lower case do not tell names apart.")
-    for i, column in enumerate(table.schema):
-        if pyarrow.types.is_float16(column.type):
-            table = table.set_column(i, column.name, table.column(i).cast(pyarrow.float32()))
-    return table
-
-
-def _read_frame(frame: Any) -> pyarrow.Table | None:
-    """None where it fails: what a library says about that may quote cells."""
-    try:
-        return pyarrow.table(frame)
-    except Exception:
-        return None
-
-
-# Rules of each table
-
-
-def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits, engine: Source) -> TableRules:
-    """What the policy says, or else what the call says for all tables."""
-    rules = given or TableRules()
-    if unit is None or rules.public or rules.unit not in (None, unit):
-        return rules
-    if unit not in engine.stored(name):
-        raise InputError(f"Table {name} has no column {unit}: name its unit in the policy, or say public = true.")
-    silent = rules.limits == Limits() and not rules.private_rows
-    return replace(rules, unit=unit, limits=limits if silent else rules.limits)
-
-
-def _known(policy: Policy, engine: Source, *, database: bool) -> None:
-    also = " (a view must be stored as a table first)" if database else ""
-    for name in policy.tables:
-        if name not in engine.tables:
-            raise policy_error(
-                inside("tables", name), f"names a table that is not there{also}: {closest(name, engine.tables)}"
-            )
-
-
-def _stored(name: str, rules: TableRules, tables: Any, engine: Source) -> dict[str, str]:
-    """The stored columns without an index of pandas; of a CSV file those whose type is declared."""
-    stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
-    if not _holds_text(name, tables):
-        return stored
-    return {column: kept for column, kept in stored.items() if column in rules.columns}
-
-
-def _holds_text(name: str, tables: Any) -> bool:
-    """Whether a table is read from CSV."""
-    return isinstance(tables, Mapping) and is_csv(tables[name])
+def _alone(*options: object) -> None:
+    """Refuse options beside a project, which has all of them."""
+    if any(option is not None for option in options):
+        raise InputError("This folder holds a project with a budget, a policy and a ledger: name nothing but analyst=.")

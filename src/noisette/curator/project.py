@@ -11,22 +11,25 @@ visits.policy.toml        what the owner declares, to be edited by hand
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from noisette.curator.curator import Curator
-from noisette.curator.new_project import Wanted, files, make, source_of
-from noisette.curator.opening import Described, described_data
+from noisette.curator.described import Described, described_data
+from noisette.curator.new_project import Place, Wanted, files, make, source_of
 from noisette.curator.purchases import from_files
+from noisette.engines.files import is_csv, is_server
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number
 from noisette.ledger import Book, accept, elsewhere, open_ledger, rebind
 from noisette.policy.policy import Policy, read_policy
-from noisette.privacy import Promise, Spend
+from noisette.privacy import Promise, Pure, Spend
 
-__all__ = ["FOLDER", "Project"]
+__all__ = ["FOLDER", "PROJECT", "Project"]
 
 FOLDER = ".noisette"
+PROJECT = f"{FOLDER}/project.json"
 _FORMAT = 1
 _NONE = (
     "There is no project here: make one with `noisette open visits.parquet --unit patient_id --budget 1`, "
@@ -39,8 +42,9 @@ class Project:
     """Data, policy, ledger and secret of a folder; `find` looks for one, `create` makes one."""
 
     folder: Path
-    data: Mapping[str, Path]
+    data: Mapping[str, Place]
     policy_file: Path
+    scratch: str | None = None
 
     # Making and finding
 
@@ -56,16 +60,24 @@ class Project:
         rows_per_group: int | None = None,
         policy: str | Path | None = None,
         start_over: str | None = None,
+        keys_delta: Number | None = None,
+        engine: str | None = None,
+        scratch: str | Path | None = None,
     ) -> "Project":
         """Make a project beside the first file, or in `folder`; what is there already is never begun afresh.
 
-        A source is a path, or `name=path` to name its table. Where these data have a project, it is returned if nothing
-        would change, and otherwise this is refused: a second budget for the same data would be no budget. Where they
-        had one that is gone, a new one needs a reason to `start_over`, which stands in the ledger's first entry.
+        A source is a path, or the address of a PostgreSQL database or of Spark, whose project is made here; `name=path`
+        or `name=URL#table` names its table. With an `engine`, sources are tables and paths of that address; `scratch`
+        is a folder that Spark's executors share with this machine. Where these data have a project, it is returned if
+        nothing would change, and otherwise this is refused: a second budget for the same data would be no budget. Where
+        they had one that is gone, a new one needs a reason to `start_over`, which stands in the ledger's first entry.
         """
-        data = files(sources)
-        home = _home(folder) if folder is not None else next(iter(data.values())).parent
-        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy, start_over)
+        data = files(sources, engine)
+        home = _beside(data) if folder is None and not _on_server(data) else _home(folder or ".")
+        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy, start_over, keys_delta)
+        if scratch is not None:
+            local = "://" not in str(scratch)
+            wanted = replace(wanted, scratch=str(Path(scratch).expanduser().resolve()) if local else str(scratch))
         there = _there(home, data)
         if there is not None:
             if folder is not None and there.folder != home:
@@ -96,8 +108,9 @@ class Project:
         home = _home(folder)
         if not _holds(home):
             raise InputError(_NONE)
-        said = _said(home / FOLDER / "project.json")
-        return Project(home, {name: _absolute(home, p) for name, p in said["data"].items()}, home / said["policy"])
+        said = _said(home / PROJECT)
+        data = {name: _absolute(home, p) for name, p in said["data"].items()}
+        return Project(home, data, home / said["policy"], said.get("scratch"))
 
     # Using
 
@@ -107,26 +120,31 @@ class Project:
         return read_policy(self.policy_file)
 
     @property
+    def has_csv(self) -> bool:
+        """Whether a table is a CSV file, which does not say its types."""
+        return any(map(is_csv, self.data.values()))
+
+    @property
     def ledger_file(self) -> Path:
         """Where the ledger is."""
         return self.folder / FOLDER / "ledger.sqlite"
 
     def described(self) -> Described:
         """The data as the policy describes them; no row is read."""
-        return described_data(source_of(self.data), policy=self.policy)
+        return described_data(source_of(self.data, self.scratch), policy=self.policy)
 
-    def ledger(self, *, about: Described | None = None) -> Book:
-        """The ledger, verified; never a new one. With data that it is `about`, other data is refused."""
+    def ledger(self, *, about: Described | None = None, keys_delta: Number | None = None) -> Book:
+        """The ledger, verified; never a new one. Other data than it is `about`, or another `keys_delta`, is refused."""
         if not self.ledger_file.exists():
             raise PrivacyError(
                 "The ledger of this project is gone: restore a backup and accept it (`noisette ledger accept`)."
             )
         if about is None:
-            return open_ledger(self.ledger_file, elsewhere=elsewhere(self.ledger_file))
+            return open_ledger(self.ledger_file, elsewhere=elsewhere(self.ledger_file), keys_delta=keys_delta)
         return about.ledger(self.ledger_file)
 
-    def curator(self, *, asking: bool = True) -> Curator:
-        """A curator with the project's ledger and secret.
+    def curator(self, *, asking: bool = True, analyst: str | None = None) -> Curator:
+        """A curator with the project's ledger and secret, for one analyst if named.
 
         The first one that is `asking` settles which data the ledger is about; before, units may be edited as well.
         """
@@ -138,7 +156,13 @@ class Project:
                 "The policy names another budget than the ledger: take that back, or let the owner record it with "
                 "`noisette ledger budget --why '…'`."
             )
-        return found.curator(book, secret=self._secret(), purchases=former)
+        try:
+            if analyst is not None:
+                book.allows(Pure(0), analyst=analyst)  # raises if there are shares, and none of this analyst
+            return found.curator(book, secret=self._secret(), purchases=former, analyst=analyst)
+        except BaseException:
+            book.close()
+            raise
 
     def _secret(self) -> bytes:
         try:
@@ -177,7 +201,7 @@ class Project:
             raise InputError(
                 f"{self.folder.name} holds a project about other data: name another folder with --project."
             )
-        book = self.ledger()
+        book = self.ledger(keys_delta=wanted.keys_delta)
         settled = book.budget
         book.close()
         wanted.check(self.policy_file, self.policy, settled)
@@ -189,22 +213,32 @@ def _home(folder: str | Path) -> Path:
     return path.parent if path.name == FOLDER else path
 
 
+def _on_server(data: Mapping[str, Place]) -> bool:
+    return any(isinstance(place, str) for place in data.values())
+
+
+def _beside(data: Mapping[str, Place]) -> Path:
+    return Path(next(iter(data.values()))).parent
+
+
 def _holds(folder: Path) -> bool:
-    return os.path.isfile(folder / FOLDER / "project.json")
+    return os.path.isfile(folder / PROJECT)
 
 
-def _there(home: Path, data: Mapping[str, Path]) -> Project | None:
+def _there(home: Path, data: Mapping[str, Place]) -> Project | None:
     """The project in a folder, or one beside or above the data that is about them."""
     if _holds(home):
         return Project.read(home)
-    for path in data.values():
+    for path in [place for place in data.values() if isinstance(place, Path)]:
         for folder in path.parents:
             if _holds(folder) and set(Project.read(folder).data.values()) & set(data.values()):
                 return Project.read(folder)
     return None
 
 
-def _absolute(home: Path, path: str) -> Path:
+def _absolute(home: Path, path: str) -> Place:
+    if is_server(path):
+        return path
     return Path(os.path.normpath(home / path))
 
 
@@ -212,7 +246,7 @@ def _said(path: Path) -> dict[str, Any]:
     try:
         said: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         known = said["format"] == _FORMAT and bool(said["data"]) and isinstance(said["policy"], str)
-        known = known and all(isinstance(part, str) for part in said["data"].values())
+        known = known and all(isinstance(part, str) for part in [*said["data"].values(), said.get("scratch", "")])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         known = False
     if not known:

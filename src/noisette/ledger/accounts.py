@@ -10,42 +10,90 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from noisette.errors import BudgetError, InputError, PrivacyError
+from noisette.exact.number import Number, fraction
 from noisette.ledger.entry import FORMAT, amounts, canonical, name, promise_of, relation, to_record, written
 from noisette.ledger.refusal import RESTORE, refusal, unfit
 from noisette.privacy import Approx, Filter, Guarantee, Neighbours, Promise, Pure
-from noisette.privacy.charges import Charge, FilterState
+from noisette.privacy.charges import Charge, FilterState, Rule
 
-__all__ = ["ALL", "PLAIN", "Account", "Share", "Standing", "act_body", "open_body", "replayed", "share_records"]
+__all__ = ["ALL", "Account", "Parts", "Share", "Standing", "act_body", "open_body", "replayed", "share_records"]
 
-PLAIN = Fraction(1, 10)
-"""The part of delta for plain sums with Gaussian noise in them, of a ledger that is begun now."""
+_MOST = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a budget's delta, as fractions of it: they are written when a ledger opens and never change.
+
+    `own` for answers that have a delta of their own, as unknown keys do · `plain` for Gaussian noise in plain sums ·
+    `zcdp` for the zCDP rule beside the Gaussian one, which has the rest; 0 in a ledger of earlier versions, whose first
+    charge chose between the two.
+    """
+
+    own: Fraction = Fraction(1, 2)
+    plain: Fraction = Fraction(0)
+    zcdp: Fraction = Fraction(0)
+
+    @staticmethod
+    def new(budget: Promise, keys_delta: Number | None = None) -> "Parts":
+        """The parts of a ledger that is begun now: of what `keys_delta` leaves, an 18th, three 18ths and the rest.
+
+        >>> {name: str(part) for name, part in vars(Parts.new(Approx(1, "1e-6"))).items()}
+        {'own': '1/10', 'plain': '1/20', 'zcdp': '3/20'}
+        """
+        own = Fraction(1, 10)
+        if keys_delta is not None:
+            if not budget.delta:
+                raise InputError("keys_delta is a part of the budget's delta: leave it out, or open with a delta.")
+            own = fraction(keys_delta, "keys_delta") / budget.delta
+            if not 0 <= own <= _MOST:
+                raise InputError(
+                    f"keys_delta must lie between 0 and {_MOST} of the budget's delta: it is a part of it."
+                )
+        return Parts(own, (1 - own) / 18, (1 - own) / 6)
+
+    @staticmethod
+    def read(texts: Mapping[str, Any]) -> "Parts":
+        """The parts that an opening or an account names; what one of an earlier version does not name is as it was."""
+        old = Parts()
+        return Parts(*(Fraction(texts.get(name, part)) for name, part in vars(old).items()))
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What `read` reads: what differs from the first version."""
+        return {name: str(part) for name, part in vars(self).items() if part != getattr(Parts(), name)}
+
+    @property
+    def rule(self) -> Rule | None:
+        """The rule of all charges; None where the first charge chooses it."""
+        return "both" if self.zcdp else None
 
 
 @dataclass(frozen=True)
 class Account:
     """A budget and what was taken from it; every decision is that of `privacy.Filter`.
 
-    Half of a budget's delta is set aside for answers that have a delta of their own (unknown keys): it costs the others
-    next to nothing, since epsilon grows with the logarithm of 1/delta. `plain` is the part of delta with which Gaussian
-    noise takes part in plain sums; a ledger that was begun without it stays so, since what is promised does not change.
+    `parts` of delta were settled when the ledger opened: what is promised does not change.
     """
 
     budget: Promise
     state: FilterState
-    plain: Fraction = PLAIN
+    parts: Parts
 
     @staticmethod
-    def of(budget: Promise, plain: Fraction = PLAIN) -> "Account":
+    def of(budget: Promise, parts: Parts | None = None) -> "Account":
         """An account from which nothing was taken."""
-        return Account(budget, FilterState(Charge(), budget.neighbours, None), plain)
+        settled = Parts.new(budget) if parts is None else parts
+        return Account(budget, FilterState(Charge(), budget.neighbours, settled.rule), settled)
 
     @property
     def filter(self) -> Filter:
         """The filter that goes on from here."""
         if not isinstance(self.budget, Approx):
             return Filter(self.budget, state=self.state)
-        d = self.budget.delta
-        return Filter(self.budget, reserve=d / 2, plain=self.plain * d, state=self.state)
+        d, parts = self.budget.delta, self.parts
+        zcdp = parts.zcdp * d if parts.rule == "both" else None
+        return Filter(self.budget, reserve=parts.own * d, plain=parts.plain * d, zcdp=zcdp, state=self.state)
 
     def under(self, budget: Promise) -> "Account":
         """What was taken, under another budget; raise PrivacyError where their relations differ."""
@@ -82,7 +130,7 @@ class Account:
                 "total": written(self.state.total),
                 "neighbours": relation,
                 "rule": self.state.rule,
-                **({"plain": self.plain} if self.plain else {}),
+                **self.parts.texts,
             }
         )
 
@@ -99,7 +147,7 @@ class Account:
             parts: dict[str, Any] = json.loads(text)
             relation = None if parts["neighbours"] is None else Neighbours(parts["neighbours"])
             state = FilterState(amounts(parts["total"]), relation, parts["rule"])
-            return Account(promise_of(parts["budget"]), state, Fraction(parts.get("plain", 0)))
+            return Account(promise_of(parts["budget"]), state, Parts.read(parts))
         except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
             raise PrivacyError(f"The running sums of the ledger were changed: {RESTORE}.") from None
 
@@ -126,7 +174,8 @@ class Standing:
     """What the entries add up to.
 
     `accounts` by analyst, ALL for the budget · `shared` whether analysts have shares · `dataset` the ledger's own
-    random name · `data` fingerprints of what was opened, by table · `place` where it was created or accepted.
+    random name · `data` fingerprints of what was opened, by table · `place` where it was created or accepted ·
+    `pin_key` keys the names of states (see `pins`; none in earlier versions) · `state` that was pinned last.
     """
 
     accounts: dict[str, Account] = field(default_factory=dict)
@@ -134,11 +183,15 @@ class Standing:
     dataset: str = ""
     data: Mapping[str, str] | None = None
     place: str = ""
+    pin_key: str = ""
+    state: str = ""
 
     @property
     def about(self) -> dict[str, Any]:
         """All but the accounts."""
-        return {"shared": self.shared, "dataset": self.dataset, "data": self.data, "place": self.place}
+        pins = {"pin_key": self.pin_key, "state": self.state}
+        known = {name: part for name, part in pins.items() if part}
+        return {"shared": self.shared, "dataset": self.dataset, "data": self.data, "place": self.place, **known}
 
     def concerned(self, analyst: str | None) -> list[str]:
         """Whose accounts a charge takes from."""
@@ -170,11 +223,13 @@ class Standing:
             case "charge", _:
                 for whose in self.concerned(body["analyst"]):
                     self.accounts[whose] = self.accounts[whose].plus(amounts(body["charge"]), relation(body))
-            case "answer" | "release" | "purchase", _:
+                self.state = body["state"] if "pin" in body else self.state
+            case ("answer" | "release" | "purchase" | "request", _) | ("act", "approve" | "decline"):
                 return
             case "open", _:
-                self.accounts = {ALL: Account.of(promise_of(body["budget"]), Fraction(body.get("plain", 0)))}
+                self.accounts = {ALL: Account.of(promise_of(body["budget"]), Parts.read(body))}
                 self.dataset, self.data, self.place = body["dataset"], body["data"], body["place"]
+                self.pin_key = body.get("pin_key", "")
                 self._share(body["shares"])
             case "act", "budget":
                 self.accounts[ALL] = self.accounts[ALL].under(promise_of(body["budget"]))
@@ -184,6 +239,8 @@ class Standing:
                 self.place = body["place"]
             case "act", "data":
                 self.data = body["data"]
+            case "act", "pins":
+                self.pin_key = body["pin_key"]
             case _:
                 raise InputError(f"Entry {body['number']} is of an unknown kind: update Noisette to read this ledger.")
 
@@ -192,7 +249,7 @@ class Standing:
         self.shared = self.shared or shares is not None
         for analyst, share in (shares or {}).items():
             new = promise_of(share)
-            fresh = Account.of(new, self.accounts[ALL].plain)
+            fresh = Account.of(new, self.accounts[ALL].parts)
             self.accounts[analyst] = self.accounts.get(analyst, fresh).under(new)
 
     @property
@@ -235,7 +292,8 @@ def open_body(
     budget: Promise,
     shares: Mapping[str, Promise] | None,
     data: Mapping[str, str] | None,
-    start_over: str | None = None,
+    start_over: str | None,
+    parts: Parts,
 ) -> dict[str, Any]:
     """The first entry without the names of the ledger and its place: whose budget this is, and how large.
 
@@ -248,7 +306,7 @@ def open_body(
         "data": fingerprints,
         "budget": to_record(budget),
         "shares": share_records(shares),
-        "plain": str(PLAIN),
+        **parts.texts,
         **({} if start_over is None else {"start_over": reason(start_over)}),
     }
 

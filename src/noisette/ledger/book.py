@@ -31,6 +31,7 @@ from noisette.ledger.entry import (
     to_record,
 )
 from noisette.ledger.ledger import Ledger
+from noisette.ledger.pins import new_pin_key, state_fields
 from noisette.ledger.receipt import Receipt, confirmed, recorded
 from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.ledger.store import Store
@@ -52,7 +53,9 @@ class Book(Ledger):
         self._read: list[Entry] = []
         self._upto = 0
         self._bought: list[Mapping[str, Any]] = []
-        self._bought_upto = 0
+        self._notes: list[Mapping[str, Any]] = []
+        self._followed_upto = 0
+        self._key = ""
 
     # What was written
 
@@ -78,11 +81,27 @@ class Book(Ledger):
             return tuple(self._purchases())
 
     def _purchases(self) -> list[Mapping[str, Any]]:
-        for row in self._store.rows(self._bought_upto):
-            if '"kind":"purchase"' in row.body and (body := parsed(row))["kind"] == "purchase":
-                self._bought.append(body)
-            self._bought_upto = row.number
+        self._follow()
         return self._bought
+
+    def _noted(self) -> Sequence[Mapping[str, Any]]:
+        with self._store.transaction(write=False):
+            self._follow()
+            return tuple(self._notes)
+
+    def _follow(self) -> None:
+        """Read the new entries that are purchases, requests or acts of the owner."""
+        for row in self._store.rows(self._followed_upto):
+            if any(f'"kind":"{kind}"' in row.body for kind in ("purchase", "request", "act")):
+                body = parsed(row)
+                lists = {"purchase": self._bought, "request": self._notes, "act": self._notes}
+                lists.get(body["kind"], []).append(body)
+            self._followed_upto = row.number
+
+    def _note(self, body: Mapping[str, Any]) -> None:
+        with self._store.transaction(write=True):
+            head, standing = locked(self._store)
+            append(self._store, head, standing, body, self._clock())
 
     # Charges and answers
 
@@ -100,10 +119,25 @@ class Book(Ledger):
             if self._store.elsewhere is not None:
                 self._store.elsewhere.remember(head, standing.dataset)
             self._step("decided")
-            written = append(self._store, head, standing, body, self._clock())
+            about = {} if draft.state is None else state_fields(draft.state, draft.pin, standing.state)
+            written = append(self._store, head, standing, {**body, **about}, self._clock())
             self._step("written")
         self._step("committed")
         return replace(draft, number=written["number"], time=written["time"])
+
+    def _pin_key(self) -> str:
+        """The key that the opening holds; a ledger of an earlier version gets one now."""
+        if not self._key:
+            with self._store.transaction(write=False):
+                self._key = standing_of(self._store, self._store.head()[1]).pin_key
+        if not self._key:
+            with self._store.transaction(write=True):
+                head, standing = locked(self._store)
+                if not standing.pin_key:
+                    body = act_body("pins", "a key for the names of states", pin_key=new_pin_key())
+                    append(self._store, head, standing, body, self._clock())
+                self._key = standing.pin_key
+        return self._key
 
     def answer(self, key: str) -> bytes | None:
         """The answer that was kept under a key, if there is one."""

@@ -1,8 +1,8 @@
 """What an entry is: a JSON text that says what was done, in one form, forever.
 
 format      1: the meaning of what is written never changes; a new meaning is a new number
-kind        open (the first one), charge, answer (to a charge), release (of a record), purchase (of a declaration), or
-            act (what the owner did)
+kind        open (the first one), charge, answer (to a charge), release (of a record), purchase (of a declaration),
+            request (of a question that needs the owner's approval), or act (what the owner did)
 number      1, 2, 3, ...
 time        the wall clock, for people: nothing depends on it
 
@@ -64,7 +64,10 @@ _MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last dig
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: what was asked, in canonical form, what it promised, and with which mechanisms."""
+    """One charge: what was asked, in canonical form, what it promised, and with which mechanisms.
+
+    `state` names the state of the data (see `pins`), `pin` says which it is, where an entry says so.
+    """
 
     number: int
     question: str
@@ -73,6 +76,8 @@ class Entry:
     analyst: str | None = None
     key: str | None = None
     time: str = ""
+    state: str | None = None
+    pin: str | None = None
 
 
 def drafted(
@@ -250,4 +255,5 @@ def entry_of(body: Mapping[str, Any]) -> Entry:
     except NoisetteError:
         guarantee = promise_of(body["guarantee"], relation(body))
     parts = tuple(body["mechanisms"])
-    return Entry(body["number"], body["question"], guarantee, parts, body["analyst"], body["key"], body["time"])
+    state = body.get("state"), body.get("pin")
+    return Entry(body["number"], body["question"], guarantee, parts, body["analyst"], body["key"], body["time"], *state)

@@ -15,8 +15,10 @@ from typing import Any
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number, whole
-from noisette.ledger.accounts import ALL, Account, Share, Standing
+from noisette.ledger.accounts import ALL, Account, Parts, Share, Standing, act_body
+from noisette.ledger.approvals import Request, check_number, request_body, requested, waiting
 from noisette.ledger.entry import Entry, bought_last, drafted, new_key
+from noisette.ledger.pins import State, new_pin_key, state_name
 from noisette.ledger.receipt import Receipt
 from noisette.ledger.refusal import GAP, UNCHARGED
 from noisette.privacy import Guarantee, Promise, Pure
@@ -69,14 +71,24 @@ class Ledger(ABC):
         *,
         analyst: str | None = None,
         key: str | None = None,
+        about: State | None = None,
     ) -> Entry:
         """Write a charge, or raise BudgetError and write nothing.
 
         The same key with the same question, guarantee and mechanisms is charged once, whenever and by whomever it is
         repeated; with anything else it is an error. Who charges with a key releases nothing but what was kept under
-        it: only then may the same charge be drawn for again.
+        it: only then may the same charge be drawn for again. `about` is the state of the data, from `pinned`.
         """
-        return self._charged(drafted(question, guarantee, parts, analyst, key))
+        draft = drafted(question, guarantee, parts, analyst, key)
+        return self._charged(draft if about is None else replace(draft, state=about.name, pin=about.pin))
+
+    def pinned(self, pin: str | None) -> State:
+        """A state of the data by its pin, with the name that analysts see; None where nothing pins the data."""
+        return State(state_name(self._pin_key(), pin), pin)
+
+    @abstractmethod
+    def _pin_key(self) -> str:
+        """The key of the names of states."""
 
     # What was drawn for a charge
 
@@ -115,6 +127,42 @@ class Ledger(ABC):
     @abstractmethod
     def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
         """Write that records with these digests are released for the charge of a key; return where they stand."""
+
+    # What waits for the owner
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The questions that needed or need the owner's approval, in order."""
+        return tuple(requested(self._noted()).values())
+
+    def request(self, request: Request) -> Request:
+        """Write that a question waits for the owner, unless it is known; return it with what the owner said to it."""
+        known = requested(self._noted())
+        if request.key not in known:
+            check_number(known.values(), request.analyst)
+            self._note(request_body(request))
+        return known.get(request.key, request)
+
+    def approve(self, name: str, *, why: str = "the owner approved it") -> Request:
+        """As the owner: let a question that waits be answered, once."""
+        return self._decided("approve", name, why)
+
+    def decline(self, name: str, *, why: str = "the owner declined it") -> Request:
+        """As the owner: decline a question that waits."""
+        return self._decided("decline", name, why)
+
+    def _decided(self, act: str, name: str, why: str) -> Request:
+        request = waiting(self.requests, name)
+        self._note(act_body(act, why, of=request.key))
+        return requested(self._noted())[request.key]
+
+    @abstractmethod
+    def _noted(self) -> Sequence[Mapping[str, Any]]:
+        """The requests and what the owner did, in order."""
+
+    @abstractmethod
+    def _note(self, body: Mapping[str, Any]) -> None:
+        """Write a request, or what the owner said to it."""
 
     # What each ledger has to say
 
@@ -160,14 +208,18 @@ class Memory(Ledger):
     (1, Pure('3/5'))
     """
 
-    def __init__(self, budget: Promise, *, shares: Mapping[str, Promise] | None = None) -> None:
-        accounts = {ALL: budget, **(shares or {})}
-        self._where = Standing({who: Account.of(b) for who, b in accounts.items()}, shares is not None)
+    def __init__(
+        self, budget: Promise, *, shares: Mapping[str, Promise] | None = None, keys_delta: Number | None = None
+    ) -> None:
+        accounts, parts = {ALL: budget, **(shares or {})}, Parts.new(budget, keys_delta)
+        self._where = Standing({who: Account.of(b, parts) for who, b in accounts.items()}, shares is not None)
+        self._where.pin_key = new_pin_key()
         self._entries: list[Entry] = []
         self._keys: dict[str, Entry] = {}
         self._answers: dict[str, bytes] = {}
         self._states: dict[str, tuple[int, bytes]] = {}
         self._purchases: list[Mapping[str, Any]] = []
+        self._notes: list[Mapping[str, Any]] = []
         self._lock, self._process = Lock(), here()
 
     @property
@@ -187,6 +239,9 @@ class Memory(Ledger):
             if key is not None:
                 self._keys[key] = entry
             return entry
+
+    def _pin_key(self) -> str:
+        return self._where.pin_key
 
     def answer(self, key: str) -> bytes | None:
         """The answer that was kept under a key, if there is one."""
@@ -223,6 +278,13 @@ class Memory(Ledger):
         with self._own(key):
             if not bought_last(purchase, self._purchases):
                 self._purchases.append(dict(purchase))
+
+    def _noted(self) -> Sequence[Mapping[str, Any]]:
+        return tuple(self._notes)
+
+    def _note(self, body: Mapping[str, Any]) -> None:
+        with self._own():
+            self._notes.append(dict(body))
 
     def recorded(self, key: str, digests: Sequence[str]) -> Receipt:
         """What is spent and left with a release; a ledger in memory proves nothing later, so it names no entry."""

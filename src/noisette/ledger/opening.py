@@ -5,12 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import Number, fraction
 from noisette.exact.random import SYSTEM
-from noisette.ledger.accounts import ALL, Standing, act_body, open_body
+from noisette.ledger.accounts import ALL, Parts, Standing, act_body, open_body
 from noisette.ledger.book import Book
 from noisette.ledger.chain import START
 from noisette.ledger.entry import to_record
 from noisette.ledger.heads import Elsewhere, KnownError, elsewhere
+from noisette.ledger.pins import new_pin_key
 from noisette.ledger.refusal import BUDGET, REBIND
 from noisette.ledger.store import Store
 from noisette.ledger.transactions import append, check_witness, locked, now, prepared, standing_of, verified
@@ -45,6 +47,7 @@ def open_ledger(
     *,
     budget: Promise | None = None,
     shares: Mapping[str, Promise] | None = None,
+    keys_delta: Number | None = None,
     data: Mapping[str, str] | None = None,
     formerly: Mapping[str, str] | None = None,
     elsewhere: Elsewhere | None = None,
@@ -55,11 +58,12 @@ def open_ledger(
     """Open a ledger, or begin one where there is none.
 
     `budget` what may be spent in all; a ledger that is there has its own, and another one is refused · `shares` of
-    analysts, for a new ledger · `data` fingerprints of what is asked about: with other data it is refused · `formerly`
-    the fingerprints that an earlier version made of the same data: an entry replaces them · `elsewhere` what is
-    remembered outside of the ledger's folder: it is held against the ledger, and where it knows of one that is gone, a
-    new one begins only with a reason to `start_over` · `timeout` seconds to wait while others write. Everything that is
-    there is verified first.
+    analysts, for a new ledger · `keys_delta` the part of delta for questions with unknown keys, a tenth by default: for
+    a new ledger, since parts of delta are settled before the first answer · `data` fingerprints of what is asked about:
+    with other data it is refused · `formerly` the fingerprints that an earlier version made of the same data: an entry
+    replaces them · `elsewhere` what is remembered outside of the ledger's folder: it is held against the ledger, and
+    where it knows of one that is gone, a new one begins only with a reason to `start_over` · `timeout` seconds to wait
+    while others write. Everything that is there is verified first.
 
     >>> import tempfile
     >>> from noisette.privacy import Pure
@@ -80,13 +84,14 @@ def open_ledger(
         with store.transaction(write=True):
             prepared(store)
             if store.head(lock=True)[0] == START:
-                _begin(store, open_body(budget, shares, data, start_over) if budget else None)
+                parts = None if budget is None else Parts.new(budget, keys_delta)
+                _begin(store, open_body(budget, shares, data, start_over, parts) if budget and parts else None)
             elif start_over is not None:
                 raise InputError("There is a ledger, and it goes on: leave start_over out, or move the ledger away.")
         with store.transaction(write=False):
             verified(store)
         with store.transaction(write=True):
-            _go_on(store, budget, data, formerly)
+            _go_on(store, budget, keys_delta, data, formerly)
     except BaseException:
         store.close()
         raise
@@ -103,16 +108,23 @@ def _begin(store: Store, body: dict[str, Any] | None) -> None:
         raise InputError(_NONE_YET)
     store.remember(START)
     away.begin()
-    draft = {**body, "dataset": f"{SYSTEM.bits(128):032x}", "place": store.place}
+    draft = {**body, "dataset": f"{SYSTEM.bits(128):032x}", "place": store.place, "pin_key": new_pin_key()}
     append(store, START, Standing(), draft, now())
 
 
 def _go_on(
-    store: Store, budget: Promise | None, data: Mapping[str, str] | None, formerly: Mapping[str, str] | None
+    store: Store,
+    budget: Promise | None,
+    keys_delta: Number | None,
+    data: Mapping[str, str] | None,
+    formerly: Mapping[str, str] | None,
 ) -> None:
     head, standing = locked(store)
-    if budget is not None and to_record(budget) != to_record(standing.accounts[ALL].budget):
+    account = standing.accounts[ALL]
+    if budget is not None and to_record(budget) != to_record(account.budget):
         raise InputError(f"The ledger has another budget: name that one, or let its owner change it ({BUDGET}).")
+    if keys_delta is not None and fraction(keys_delta, "keys_delta") != account.parts.own * account.budget.delta:
+        raise InputError("The delta for unknown keys was settled when the ledger opened: name that one, or none.")
     if data is None or dict(data) == standing.data:
         return
     if standing.data is None:

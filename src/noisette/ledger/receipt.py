@@ -8,7 +8,8 @@ key         "record", a line break, and the record's digest: no key of a charge 
 
 The record carries the ledger's random name, the number and hash of its charge, and the head at that time. A record is
 thus also a head that is kept elsewhere: a chain that was rolled back or written anew does not fit it. All of these
-are hashes of entries, and entries hold questions, costs and digests of noised answers: nothing of the data.
+are hashes of entries, and entries hold questions, costs and digests of noised answers: nothing of the data. What an
+entry says of the state of the data is hashed with random bits (see `pins`); the record names the state by a keyed hash.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,7 @@ def _promised(body: Mapping[str, Any]) -> Any:
     """What a charge and its record both say, in one form; mechanisms have no order."""
     try:
         parts = sorted(as_json(part) for part in body["mechanisms"])
-        return [body["question"], body["neighbours"], canonical(body["guarantee"]), parts]
+        return [body["question"], body["neighbours"], canonical(body["guarantee"]), parts, body.get("state")]
     except (KeyError, TypeError, AttributeError):
         raise PrivacyError("The record does not say what was asked: something was taken out.") from None
 

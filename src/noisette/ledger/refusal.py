@@ -66,18 +66,19 @@ def _compared(filter: Filter, cost: Guarantee) -> tuple[str, str]:
         assert isinstance(filter.left, ZCDP)
         return _down(filter.left.rho, "ρ"), f"{pure}{_up(rho or Fraction(0), 'ρ')}"
     if isinstance(cost, ZCDP):
-        return _down(_largest_rho(filter, cost.rho), "ρ"), _up(cost.rho, "ρ")
+        return _down(_largest_rho(filter, cost), "ρ"), _up(cost.rho, "ρ")
     assert not isinstance(filter.left, ZCDP)
     asked = _up(cost.epsilon, "ε") if isinstance(cost, Pure | Approx) else promise(cost)
     return _down(filter.left.epsilon, "ε"), asked
 
 
-def _largest_rho(filter: Filter, asked: Fraction) -> Fraction:
-    """The largest rho of Gaussian noise, below what was asked, that an Approx budget holds."""
+def _largest_rho(filter: Filter, asked: ZCDP) -> Fraction:
+    """The largest rho below what was asked that an Approx budget holds: of Gaussian noise, if that was asked for."""
+    gaussian = charge_of(asked).square is not None
 
     def fits(n: int) -> bool:
         mu = Fraction(n, _STEPS)
-        return filter.allows(ZCDP(mu**2 / 2, losses=once(Normal(mu))))
+        return filter.allows(ZCDP(mu**2 / 2, losses=once(Normal(mu)) if gaussian else None))
 
     low, high = 0, _STEPS
     while fits(high):
@@ -85,7 +86,7 @@ def _largest_rho(filter: Filter, asked: Fraction) -> Fraction:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return min(asked, Fraction(low, _STEPS) ** 2 / 2)
+    return min(asked.rho, Fraction(low, _STEPS) ** 2 / 2)
 
 
 def unfit(budget: Promise, cost: Guarantee) -> str | None:

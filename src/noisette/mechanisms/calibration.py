@@ -26,24 +26,50 @@ Grid: TypeAlias = Read[Number | None, Fraction]
 _LARGE = 100  # from this epsilon of one release on, tight composition hardly gains anything
 
 
-def calibrate(mechanism: type[M], guarantee: Spend, *, sensitivity: Distance = 1, times: int = 1, **options: Any) -> M:
+def calibrate(
+    mechanism: type[M],
+    guarantee: Spend | None = None,
+    *,
+    sensitivity: Distance = 1,
+    times: int = 1,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    **options: Any,
+) -> M:
     """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
 
-    With `times`, that many releases of it together keep the guarantee, by tight composition.
+    The guarantee may be written as `epsilon`, with or without `delta`, or as `rho` instead. With `times`, that many
+    releases of it together keep the guarantee, by tight composition.
 
     >>> from noisette.mechanisms import Geometric
     >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
-    Geometric(scale=Fraction(6, 1))
+    Geometric(scale=6)
+    >>> calibrate(Geometric, epsilon="1/2", sensitivity=3)
+    Geometric(scale=6)
     >>> round(float(calibrate(Geometric, Approx(1, "1e-6"), times=100).scale), 2)      # 100 by plain addition
     41.65
     """
-    promise = as_promise(guarantee, "guarantee")
+    promise = _guarantee(guarantee, epsilon, delta, rho)
     agreed(promise, sensitivity)
     if whole(times, "times") > 1:
         return _shared(mechanism, promise, sensitivity, times, options)
     made = mechanism.calibrated(promise, sensitivity, **options)
     assert isinstance(made, mechanism)
     return made
+
+
+def _guarantee(given: Spend | None, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Promise:
+    """The guarantee, however it is written."""
+    written = [part is not None for part in (given, epsilon, rho)]
+    if sum(written) != 1 or (delta is not None and epsilon is None):
+        raise InputError("Say the guarantee once: Pure(1), epsilon=1, epsilon=1 with delta='1e-6', or rho='0.5'.")
+    if rho is not None:
+        return ZCDP(rho)
+    if epsilon is not None:
+        return Pure(epsilon) if delta is None else Approx(epsilon, delta)
+    assert given is not None
+    return as_promise(given, "guarantee")
 
 
 def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: int, options: dict[str, Any]) -> M:

@@ -25,6 +25,8 @@ within (A) was within (A) throughout.
  - The r_j of both have mass at most E(sum of d_j) <= own, since that bound holds for every transcript.
 The three add up to delta. Costs may depend on everything seen so far; the parts of delta may not.   [basic composition
 as a filter: Rogers-Roth-Ullman-Vadhan 2016; Whitehouse-Ramdas-Rogers-Wu 2023]
+In the same way the zCDP and the Gaussian rule may stand beside each other, each with its own part of delta ("both";
+docs/proofs/composition.md).
 
 Vocabulary: `e`, `d` epsilon and delta · `rho` zCDP · `square` mu^2 · `slack` total variation · `reserve` the part of
 delta for the costs' own deltas · `plain`, `aside` a pair (epsilon, delta) for plain addition.
@@ -49,7 +51,7 @@ from noisette.privacy.sampling import amplified
 
 __all__ = ["Charge", "FilterState", "Rule", "bounded", "charge_of", "checked_reserve", "square_of_pure"]
 
-Rule: TypeAlias = Literal["zcdp", "gaussian"]
+Rule: TypeAlias = Literal["zcdp", "gaussian", "both"]
 
 _RESERVE = Fraction(1, 100)
 _LONG, _STEP = 1 << 512, 1 << 256

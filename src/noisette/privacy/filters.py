@@ -26,6 +26,9 @@ from noisette.process import here
 __all__ = ["Filter"]
 
 _SHOWN = 10**9  # epsilons of an Approx budget are shown in billionths
+_BESIDE = Fraction(3, 20)  # of delta, for the zCDP rule beside the Gaussian one
+_ENOUGH = 200  # an epsilon beyond which no noise that can be drawn is near enough to what is accounted
+_SLACK = Fraction(1, 1000)  # of delta, for Gaussian noise as drawn beside both rules: ledgers rely on it for ever
 
 
 class Filter:
@@ -38,12 +41,23 @@ class Filter:
       zcdp        sum of rho_i <= the rho that implies (e, rest)-DP              Whitehouse et al. 2023, Theorem 1
       gaussian    sum of mu_i^2 <= the mu^2 that implies (e, rest)-DP            Smith-Thakurta 2022
                   for rest = d - reserve - plain
+      both        one of these two, each with a part of delta of its own
 
     "zcdp" accepts at least as much as advanced composition, sqrt(2 ln(1/d) S) + S/2 <= e for S = sum of e_i^2: that is
     the plain conversion of S/2-zCDP, and the conversion used here is tighter (Canonne-Kamath-Steinke 2020). "gaussian"
     is exact for Gaussian noise and also counts e_i-DP (`square_of_pure`), but not costs known by zCDP alone. The rule
     of an Approx budget is `rule`, or is chosen by its first cost, which no answer has influenced: "gaussian" if that
     is Gaussian noise alone (and fine enough that a thousand like it fit into the reserve), else "zcdp".
+
+    "both" suits those who do not know what will be asked: `zcdp` is the part of delta for that rule (by default
+    3/20), a thousandth of delta pays for the difference of Gaussian noise as accounted and as drawn, and the rest
+    is for "gaussian". A cost of any kind can be counted, and Gaussian noise almost exactly. (Proof note:
+    docs/proofs/composition.md)
+
+    >>> from noisette.privacy import Profile
+    >>> one = Profile.gaussian("0.1")                       # composed exactly, 104 fit
+    >>> [Filter(Approx(5, "1e-6"), rule=rule).allows(one, times=102) for rule in ("zcdp", "both")]
+    [False, True]
 
     Mixed costs. For any pair of neighbours, e_i-DP is randomized response and mu_i-GDP a Gaussian, both post-processed;
     each enters the one sum of the rule. An (e_i, d_i) cost is e_i-DP except for an event of probability d_i. These d_i
@@ -83,22 +97,18 @@ class Filter:
         *,
         reserve: Number | None = None,
         plain: Number = 0,
+        zcdp: Number | None = None,
         rule: Rule | None = None,
         state: FilterState | None = None,
     ) -> None:
         if not isinstance(budget, Pure | Approx | ZCDP):
             raise InputError("A budget must be a Pure, Approx or ZCDP: Filter(Approx(1, '1e-6')).")
-        if rule not in (None, "zcdp", "gaussian") or (rule and not isinstance(budget, Approx)):
-            raise InputError("rule must be 'zcdp' or 'gaussian', for an Approx budget.")
+        if rule not in (None, "zcdp", "gaussian", "both") or (rule and not isinstance(budget, Approx)):
+            raise InputError("rule must be 'zcdp', 'gaussian' or 'both', for an Approx budget.")
         self.budget = budget
-        whole = budget.delta
-        self.reserve = checked_reserve(reserve, whole)
-        self.plain = fraction(plain, "plain")
-        if not 0 <= self.plain <= whole - self.reserve:
-            raise InputError("plain must lie between 0 and delta minus reserve: it is another part of delta.")
-        self._parts = _Parts(self.reserve, self.plain, whole - self.reserve - self.plain)
-        self._lock, self._process = threading.Lock(), here()
         self._state = FilterState(Charge(), budget.neighbours, rule) if state is None else state
+        self._parts = _parts(budget.delta, reserve, plain, zcdp, both=self._state.rule == "both")
+        self._lock, self._process = threading.Lock(), here()
 
     @property
     def state(self) -> FilterState:
@@ -121,7 +131,7 @@ class Filter:
         after = state.plus(charge, cost.neighbours)
         if state.rule is not None or after.rule != "gaussian" or not isinstance(self.budget, Approx):
             return after
-        rough = 1000 * _with_slack(after.total, self.budget.epsilon) > self.reserve
+        rough = 1000 * _with_slack(after.total, self.budget.epsilon) > self._parts.own
         return replace(after, rule="zcdp") if rough else after
 
     def charge(self, cost: Guarantee) -> None:
@@ -160,11 +170,35 @@ class Filter:
 
 
 class _Parts(NamedTuple):
-    """The parts of a budget's delta: for the costs' own deltas, for the plain sum, and for the other rule."""
+    """The parts of a budget's delta: for the costs' own deltas, for the plain sum, and for the other rules.
+
+    `rule` is that of the single other rule, or of the Gaussian one where `zcdp` is that of zCDP; then `slack` is for
+    the difference of Gaussian noise as accounted and as drawn, which otherwise counts among the costs' own deltas.
+    """
 
     own: Fraction
     plain: Fraction
     rule: Fraction
+    zcdp: Fraction
+    slack: Fraction | None
+
+
+def _parts(delta: Fraction, reserve: Number | None, plain: Number, zcdp: Number | None, *, both: bool) -> _Parts:
+    own, pairs = checked_reserve(reserve, delta), fraction(plain, "plain")
+    if not 0 <= pairs <= delta - own:
+        raise InputError("plain must lie between 0 and delta minus reserve: it is another part of delta.")
+    rest = delta - own - pairs
+    if not both:
+        if zcdp is not None:
+            raise InputError("zcdp is the part of delta for that rule beside another: say rule='both', too.")
+        return _Parts(own, pairs, rest, rest, None)
+    slack = _SLACK * delta
+    part = _BESIDE * delta if zcdp is None else fraction(zcdp, "zcdp")
+    if not 0 <= part <= rest - slack:
+        raise InputError(
+            "zcdp must lie between 0 and 0.999 delta minus reserve and plain: it is another part of delta."
+        )
+    return _Parts(own, pairs, rest - slack - part, part, slack)
 
 
 def _known(number: Fraction | None) -> Fraction:
@@ -192,18 +226,36 @@ def _plainly(total: Charge, parts: _Parts) -> Fraction | None:
 
 
 def _fits_rule(budget: Approx, parts: _Parts, state: FilterState) -> bool:
-    total = state.total
-    if state.rule == "gaussian":
-        if total.square is None or _with_slack(total, budget.epsilon) > parts.own:
-            return False
-        return Fraction(gaussian_delta(sqrt_up(total.square), budget.epsilon)) <= parts.rule
-    if total.rho is None:
+    total, e = state.total, budget.epsilon
+    if state.rule in ("gaussian", "both") and _fits_gaussian(total, parts, e):
+        return True
+    if state.rule == "gaussian" or total.rho is None:
         return False
-    return not total.rho or Fraction(zcdp_delta(total.rho, budget.epsilon)) <= parts.rule
+    return not total.rho or Fraction(zcdp_delta(total.rho, e)) <= parts.zcdp
+
+
+def _fits_gaussian(total: Charge, parts: _Parts, e: Fraction) -> bool:
+    if total.square is None or not _drawn_as_accounted(total, parts, e):
+        return False
+    return Fraction(gaussian_delta(sqrt_up(total.square), e)) <= parts.rule
+
+
+def _drawn_as_accounted(total: Charge, parts: _Parts, e: Fraction) -> bool:
+    """Whether the difference of Gaussian noise as drawn fits into its part of delta."""
+    if parts.slack is None:
+        return _with_slack(total, e) <= parts.own
+    if total.slack and e > _ENOUGH:
+        return False
+    return _with_slack(total, e) - total.delta <= parts.slack
 
 
 def _with_slack(total: Charge, e: Fraction) -> Fraction:
     return total.delta + (total.slack * (1 + exp_up(e)) if total.slack else 0)
+
+
+def _own(total: Charge, parts: _Parts, e: Fraction) -> Fraction:
+    """What is taken of the part for the costs' own deltas."""
+    return _with_slack(total, e) if parts.slack is None else total.delta
 
 
 def _check_kind(budget: Promise, after: FilterState, charge: Charge) -> None:
@@ -226,7 +278,7 @@ def _refusal(budget: Promise, parts: _Parts, before: FilterState, after: FilterS
     """One sentence that says what is left and what to do."""
     own = after.total.delta
     if isinstance(budget, Approx) and after.rule == "gaussian":
-        own = _with_slack(after.total, budget.epsilon)
+        own = _own(after.total, parts, budget.epsilon)
     if own > parts.own:
         return (
             f"The costs' own deltas would exceed their reserve of {float(parts.own):.3g}: "
@@ -247,18 +299,24 @@ def _left(budget: Promise, parts: _Parts, state: FilterState) -> Promise:
 
 
 def _least_budget(budget: Approx, parts: _Parts, state: FilterState) -> Approx:
-    total, d, plainly = state.total, parts.rule, _plainly(state.total, parts)
+    total, plainly = state.total, _plainly(state.total, parts)
     if total == Charge():
         return Approx(0, 0, neighbours=state.neighbours)
-    found = math.inf
-    if state.rule == "gaussian" and total.square is not None and d:
-        found = tight_epsilon(((Normal(sqrt_up(total.square)), 1),), Fraction(0), d) if total.square else 0.0
-    if state.rule == "zcdp" and total.rho is not None:
-        found = zcdp_epsilon(total.rho, d) if total.rho else 0.0
     bounds = [budget.epsilon] if plainly is None else [budget.epsilon, _rounded_up(plainly) if total.aside else plainly]
-    if found < math.inf:
-        bounds.append(_rounded_up(Fraction(found)))
+    bounds += [_rounded_up(Fraction(found)) for found in _epsilons(budget, parts, state) if found < math.inf]
     return Approx(min(bounds), budget.delta, neighbours=state.neighbours)
+
+
+def _epsilons(budget: Approx, parts: _Parts, state: FilterState) -> list[float]:
+    """The least epsilon by each of the other rules that can count what was spent."""
+    total, found = state.total, []
+    gaussian = state.rule in ("gaussian", "both") and total.square is not None and parts.rule
+    if gaussian and total.square is not None and _drawn_as_accounted(total, parts, budget.epsilon):
+        sums = ((Normal(sqrt_up(total.square)), 1),)
+        found.append(tight_epsilon(sums, Fraction(0), parts.rule) if total.square else 0.0)
+    if state.rule in ("zcdp", "both") and total.rho is not None:
+        found.append(zcdp_epsilon(total.rho, parts.zcdp) if total.rho else 0.0)
+    return found
 
 
 def _rounded_up(number: Fraction) -> Fraction:
@@ -267,7 +325,7 @@ def _rounded_up(number: Fraction) -> Fraction:
 
 def _largest_cost(budget: Approx, parts: _Parts, state: FilterState) -> Approx:
     """The largest pure cost that fits, by bisection up to the epsilon that implies the whole budget."""
-    d = max(Fraction(0), parts.own - _with_slack(state.total, budget.epsilon))
+    d = max(Fraction(0), parts.own - _own(state.total, parts, budget.epsilon))
 
     def fits(n: int) -> bool:
         return _fits(budget, parts, state.plus(bounded(Fraction(n, _SHOWN), d), None))
@@ -275,7 +333,9 @@ def _largest_cost(budget: Approx, parts: _Parts, state: FilterState) -> Approx:
     if not fits(0):
         return Approx(0, 0, neighbours=state.neighbours)
     low, high = 0, math.floor(pure_within_approx(budget.epsilon, budget.delta) * _SHOWN) + 1
+    plainly = _plainly(state.total, parts)
+    guess = low if plainly is None else math.floor((budget.epsilon - plainly) * _SHOWN)  # right while questions are few
     while high - low > 1:
-        middle = (low + high) // 2
+        middle = guess if low < guess < high else guess + 1 if guess == low else (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return Approx(Fraction(low, _SHOWN), d, neighbours=state.neighbours)

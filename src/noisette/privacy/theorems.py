@@ -7,14 +7,13 @@ Vocabulary: `e0`, `d0` the guarantee of each release · `k` releases · `slack` 
 `alpha` Rényi order. Arguments are read exactly; results are floats, rounded up, except that `each` rounds down.
 """
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, nearest_float, positive, whole
-from noisette.exact.rational import precision
+from noisette.exact.number import Number, fraction, inside, nearest_float, positive, whole
+from noisette.exact.rational import as_real, float_above, precise
 from noisette.privacy.convert import zcdp_epsilon
 from noisette.privacy.guarantee import LARGEST_EPSILON, Approx, Pure, once
 from noisette.privacy.pld.ranges import BoundedRange, fixed_delta
@@ -77,10 +76,12 @@ def advanced_tanh(e0: Number, k: int, slack: Number, d0: Number = 0) -> tuple[fl
 
 def _advanced(e0: Number, k: int, slack: Number, d0: Number, mean: Callable[[Any, Any], Any]) -> tuple[float, float]:
     """The theorem for a bound on the mean loss; `mean` returns that bound divided by e0."""
-    one, n, extra = Approx(e0, d0), whole(k, "k"), _inside(slack, "slack")
-    mp = _precise(one.epsilon, extra)
-    e = _read(mp, one.epsilon)
-    return _up(mp.sqrt(-2 * n * mp.log(_read(mp, extra))) * e + n * e * mean(mp, e)), _total_delta(one, n, extra)
+    one, n, extra = Approx(e0, d0), whole(k, "k"), inside(slack, "slack")
+    mp = precise(one.epsilon, extra)
+    e = as_real(mp, one.epsilon)
+    return float_above(mp.sqrt(-2 * n * mp.log(as_real(mp, extra))) * e + n * e * mean(mp, e)), _total_delta(
+        one, n, extra
+    )
 
 
 def optimal(e0: Number, d0: Number, k: int, delta: Number) -> float:
@@ -92,7 +93,7 @@ def optimal(e0: Number, d0: Number, k: int, delta: Number) -> float:
     >>> round(optimal("0.1", 0, 100, "1e-6"), 6)
     4.774568
     """
-    return (Approx(e0, d0) * whole(k, "k")).epsilon_at(_inside(delta, "delta"))
+    return (Approx(e0, d0) * whole(k, "k")).epsilon_at(inside(delta, "delta"))
 
 
 def concentrated(e0: Number, k: int, delta: Number) -> float:
@@ -103,7 +104,7 @@ def concentrated(e0: Number, k: int, delta: Number) -> float:
     >>> round(concentrated("0.1", 100, "1e-6"), 6)
     5.221534
     """
-    rho, d = whole(k, "k") * Pure(e0).epsilon ** 2 / 2, _inside(delta, "delta")
+    rho, d = whole(k, "k") * Pure(e0).epsilon ** 2 / 2, inside(delta, "delta")
     return zcdp_epsilon(rho, d) if rho else 0.0
 
 
@@ -118,7 +119,7 @@ def bounded_range(e0: Number, k: int, delta: Number) -> float:
     """
     one = Pure(e0)
     known = once(BoundedRange(one.epsilon)) if one.epsilon else None
-    return (Pure(one.epsilon, losses=known) * whole(k, "k")).epsilon_at(_inside(delta, "delta"))
+    return (Pure(one.epsilon, losses=known) * whole(k, "k")).epsilon_at(inside(delta, "delta"))
 
 
 def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
@@ -130,7 +131,7 @@ def bounded_range_fixed(e0: Number, k: int, delta: Number) -> float:
     >>> round(bounded_range_fixed("0.1", 100, "1e-6"), 3)
     2.246
     """
-    one, n, d = Pure(e0).epsilon, whole(k, "k"), _inside(delta, "delta")
+    one, n, d = Pure(e0).epsilon, whole(k, "k"), inside(delta, "delta")
     if not one:
         return 0.0
     return min(nearest_float(n * one, up=True), bisected(lambda e: Fraction(fixed_delta(one, n, Fraction(e))) <= d))
@@ -143,10 +144,11 @@ def each(k: int, epsilon: Number, delta: Number, theorem: Theorem = "optimal") -
     proved. For 10^4 releases and (1, e^-32) it gives 1/800, for which the theorem yields epsilon 1.0156. There the
     optimal theorem happens to allow 1/715.5; for an epsilon of 8.5 and delta 1e-6 it does not.
 
+    >>> import math
     >>> [round(1 / each(10_000, 1, math.exp(-32), name), 3) for name in ("advanced", "advanced_tanh", "optimal")]
     [812.318, 806.202, 715.511]
     """
-    n, total, d = whole(k, "k"), positive(epsilon, "epsilon", most=LARGEST_EPSILON), _inside(delta, "delta")
+    n, total, d = whole(k, "k"), positive(epsilon, "epsilon", most=LARGEST_EPSILON), inside(delta, "delta")
     if theorem == "basic":
         return nearest_float(total / n, up=False)
     tests: dict[str, Callable[[float], bool]] = {
@@ -190,14 +192,14 @@ def renyi_response(alpha: Number, epsilon: Number | None = None, *, keep: Number
     """
     if (epsilon is None) == (keep is None):
         raise InputError("Give either epsilon or keep, the chance that the true answer is kept.")
-    a, given = _order(alpha), Pure(epsilon).epsilon if epsilon is not None else _inside(keep or 0, "keep")
-    mp = _precise(a, given)
-    x, e = _read(mp, a), _read(mp, given)
+    a, given = _order(alpha), Pure(epsilon).epsilon if epsilon is not None else inside(keep or 0, "keep")
+    mp = precise(a, given)
+    x, e = as_real(mp, a), as_real(mp, given)
     if keep is not None:
         e = abs(mp.log(e) - mp.log1p(-e))
     if a == 1:
-        return _up(e * mp.tanh(e / 2))
-    return _up(mp.log((mp.exp(x * e) + mp.exp((1 - x) * e)) / (1 + mp.exp(e))) / (x - 1))
+        return float_above(e * mp.tanh(e / 2))
+    return float_above(mp.log((mp.exp(x * e) + mp.exp((1 - x) * e)) / (1 + mp.exp(e))) / (x - 1))
 
 
 def renyi_laplace(alpha: Number, scale: Number, distance: Number = 1) -> float:
@@ -210,12 +212,12 @@ def renyi_laplace(alpha: Number, scale: Number, distance: Number = 1) -> float:
     (0.619124, 0.367879)
     """
     a, moved = _order(alpha), Pure(_distance(distance) / positive(scale, "scale")).epsilon
-    mp = _precise(a, moved)
-    x, t = _read(mp, a), _read(mp, moved)
+    mp = precise(a, moved)
+    x, t = as_real(mp, a), as_real(mp, moved)
     if a == 1:
-        return _up(t + mp.expm1(-t))
+        return float_above(t + mp.expm1(-t))
     near, far = x / (2 * x - 1) * mp.exp((x - 1) * t), (x - 1) / (2 * x - 1) * mp.exp(-x * t)
-    return _up(mp.log(near + far) / (x - 1))
+    return float_above(mp.log(near + far) / (x - 1))
 
 
 def renyi_gaussian(alpha: Number, sigma: Number, distance: Number = 1) -> float:
@@ -253,22 +255,15 @@ def renyi_to_epsilon_mironov(alpha: Number, divergence: Number, delta: Number) -
 
 
 def _converted(alpha: Number, divergence: Number, delta: Number, gain: Callable[[Any, Any], Any]) -> float:
-    a, known, d = _order(alpha), fraction(divergence, "divergence"), _inside(delta, "delta")
+    a, known, d = _order(alpha), fraction(divergence, "divergence"), inside(delta, "delta")
     if a == 1 or known < 0:
         raise InputError("alpha must be above 1 and divergence at least 0 to give an epsilon.")
-    mp = _precise(a, known, d)
-    x = _read(mp, a)
-    return max(0.0, _up(_read(mp, known) - mp.log(_read(mp, d)) / (x - 1) + gain(mp, x)))
+    mp = precise(a, known, d)
+    x = as_real(mp, a)
+    return max(0.0, float_above(as_real(mp, known) - mp.log(as_real(mp, d)) / (x - 1) + gain(mp, x)))
 
 
 # Reading and rounding
-
-
-def _inside(value: Number, name: str) -> Fraction:
-    number = fraction(value, name)
-    if not 0 < number < 1:
-        raise InputError(f"{name} must lie strictly between 0 and 1.")
-    return number
 
 
 def _order(alpha: Number) -> Fraction:
@@ -287,17 +282,3 @@ def _distance(value: Number) -> Fraction:
 
 def _total_delta(one: Approx, k: int, slack: Fraction) -> float:
     return min(1.0, nearest_float(k * one.delta + slack, up=True))
-
-
-def _precise(*numbers: Fraction) -> Any:
-    """A context with enough bits, however close to each other or to 0 the numbers are."""
-    return precision(200 + 3 * sum(n.numerator.bit_length() + n.denominator.bit_length() for n in numbers))
-
-
-def _read(mp: Any, number: Fraction) -> Any:
-    return mp.mpf(number.numerator) / number.denominator
-
-
-def _up(value: Any) -> float:
-    """A float above a value that is known far beyond float precision; 0 stays 0."""
-    return math.nextafter(float(value), math.inf) if value else 0.0

@@ -2,30 +2,22 @@
 
 The answer to a question is a whole number q, in steps of `unit`. What is released is None, or the gap
 g = q + N - (threshold + centre + Z) if that is at least 0 (`SparseVector`); then q is about threshold + g. Its error
-bar, if it was question number i:
-
-    g - u (if g > u; else g - w)  <=  q - threshold - centre  <=  g + v
-
-with P(N > u) <= r, P(Z - N > v) <= r, P(N > w) <= r'/(i (i + 1)) fails with a chance of at most 2 r + r', for each
-positive by itself, whatever was asked before and why. For the middle is g + Z - N. Let G be what is left of the N of a
-positive after all that it needed to be above: N has no memory, so G has the law of N again, whatever Z is. If something
-was needed then g = G, and else N = G. So G <= u, except with probability r, gives the left side where g > u; elsewhere
-N <= w does, for all questions together, except with probability r'. And Z - N <= Z - G, which exceeds v with a chance
-of at most r, since a positive at Z = z comes with a chance of at most P(Z = z).
+bar is that of `SparseVector.gap_ends`.
 
 Vocabulary: `steps` numbers in units of `unit` · `counts` what one more unit of the data can only raise.
 """
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from noisette.engines.contract import Source
-from noisette.errors import InputError
-from noisette.exact.number import Number, fraction, positive, whole
+from noisette.errors import BudgetError, FailedError, InputError, PrivacyError
+from noisette.exact.number import Number, fraction, level_of, positive, whole
 from noisette.mechanisms import SparseVector
+from noisette.mechanisms.sparse_vector.stream import State
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
@@ -37,14 +29,12 @@ from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.stability import ROW
+from noisette.questions.contract import Line, Shell
 from noisette.questions.data import JsonQuestion
 
-__all__ = ["BEGIN", "Above", "Alert", "Exactly", "Watching"]
+__all__ = ["Above", "Alert", "Exactly", "Watch", "Watching"]
 
 Of = Literal["counts", "numbers"]
-
-BEGIN = "Above is a stream: begin it with curator.stream(Above(...), spend=...), and ask that."
-"""What to do instead of asking for a stream."""
 
 _MOST = 2**60  # steps; what is larger is put there
 _QUERIES = 1000  # are right together in what is expected
@@ -184,7 +174,18 @@ class Watching:
             )
         ]
 
+    growing = False
+
+    @property
+    def machine(self) -> "Comparing":
+        """The sparse vector from state to state."""
+        return Comparing(self.mechanism, self.above.steps(self.above.threshold))
+
     # Questions of the stream
+
+    def session(self, line: Line[State], shell: Shell) -> "Watch":
+        """What an analyst asks."""
+        return Watch(self, line, shell)
 
     def exactly(self, query: Query, schema: Schema) -> "Exactly":
         """What a question asks for, or a sentence on why it cannot be asked here; nothing is read."""
@@ -210,13 +211,8 @@ class Watching:
 
     def _ends(self, gap: int, number: int, level: float) -> tuple[int, int]:
         """From where to where threshold + gap may be off, in steps."""
-        m, chance = self.mechanism, 1 - float(level)
-        share, for_all = 0.45 * chance, 0.1 * chance
-        least = _exceeded(m.scale, share)
-        far = least if gap > least else _exceeded(m.scale, for_all / (number * (number + 1)))
-        rate = float(1 / m.scale)
-        met = math.expm1(-rate) / math.expm1(-rate - float(1 / m.threshold_scale))  # P(Z - N > v) = P(Z > v) met
-        return min(0, m.centre - far), m.centre + _exceeded(m.threshold_scale, share / met)
+        low, high = self.mechanism.gap_ends(gap, number, level)
+        return min(0, low), high
 
 
 @dataclass(frozen=True)
@@ -242,21 +238,92 @@ class Exactly:
         return max(-_MOST, min(_MOST, math.floor(int(measured) * self.step + Fraction(1, 2))))
 
 
+# Asking
+
+
+class Watch:
+    """Takes questions one at a time and ends after a given number that are above; `curator.stream` makes one.
+
+    >>> from noisette.curator.demo import hospital
+    >>> many = hospital().stream(Above(1000, positives=3), spend=1)
+    >>> many.ask("SELECT count(DISTINCT patient_id) FROM visits WHERE age > 90") is None
+    True
+    >>> many
+    <stream above 1,000: 3 of 3 left>
+    """
+
+    def __init__(self, offer: Watching, line: Line[State], shell: Shell) -> None:
+        self._offer, self._line, self._shell = offer, line, shell
+
+    @property
+    def left(self) -> int:
+        """How many positives may still come."""
+        return max(0, self._offer.above.positives - self._line.last.given)
+
+    def ask(self, question: Any, *, threshold: Number | None = None, level: float = 0.95) -> Alert | None:
+        """Release about how much a COUNT or SUM is, if it is above the stream's threshold or one of its own: else None.
+
+        To ask the same again is to ask one more question: it is compared anew.
+        """
+        level_of(level)
+        above = self._offer.above
+        t = above.steps(above.threshold if threshold is None else threshold)
+        query, schema = self._shell.parsed(question)
+        exactly = self._offer.exactly(query, schema)
+        gap, after = self._line.ask(lambda: (self._shell.draw(exactly, schema), t))
+        if gap is None:
+            return None
+        return replace(self._offer.alert(gap, after.asked, t, exactly.rounded, level), caveats=exactly.caveats)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise PrivacyError("A stream cannot be copied: begin it again where it is needed, which is free with a ledger.")
+
+    def __repr__(self) -> str:
+        above = self._offer.above
+        return f"<stream above {float(above.threshold):,.12g}: {self.left} of {above.positives} left>"
+
+
+class Comparing:
+    """The sparse vector from state to state; more positives than there can be stand for a failure."""
+
+    def __init__(self, mechanism: SparseVector, threshold: int) -> None:
+        self._mechanism, self._threshold = mechanism, threshold
+
+    def begin(self) -> State:
+        """Draw the threshold's noise."""
+        return self._mechanism.begin(self._threshold).state()
+
+    def step(self, state: State, value: tuple[int, int]) -> tuple[Any, State]:
+        """The gap of a query over its threshold, or None."""
+        kept: list[State] = []
+        gap = self._mechanism.resume(state, keep=kept.append).ask(*value)
+        return gap, kept[-1]
+
+    def failed(self, state: State) -> State:
+        """The last state."""
+        return replace(state, asked=state.asked + 1, given=self._mechanism.positives + 1)
+
+    def check(self, state: State) -> None:
+        """Raise if the stream has ended."""
+        if state.given > self._mechanism.positives:
+            raise FailedError
+        if state.given == self._mechanism.positives:
+            raise BudgetError(
+                f"This stream has ended with positive number {state.given}: begin one with another name, at the same "
+                "price."
+            )
+
+    def read(self, stored: dict[str, Any]) -> State:
+        """A state as it was kept."""
+        return State(**stored)
+
+
 def _single(query: Query, schema: Schema) -> Prepared:
     results = [result for _, result in query.outputs]
     plain = len(results) == 1 and isinstance(results[0], Aggregate) and results[0].function in _ONE
     if not plain or query.keys or query.having is not None or query.limit is not None:
         raise InputError("A stream is asked for one COUNT or one SUM, without GROUP BY and without arithmetic on it.")
     return prepare(canonical(query), schema)
-
-
-def _exceeded(scale: Fraction, chance: float) -> int:
-    """The least n >= 0 that one-sided noise exceeds with at most that chance: e^(-(n + 1)/scale).
-
-    >>> _exceeded(Fraction(1), 0.05), _exceeded(Fraction(1, 100), 0.05)
-    (2, 0)
-    """
-    return max(0, math.ceil(-float(scale) * math.log(min(1, chance))) - 1)
 
 
 def _number(value: Fraction) -> float:

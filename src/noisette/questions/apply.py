@@ -31,6 +31,7 @@ from noisette.query.canonical import canonical_text, conditions_first
 from noisette.query.caveats import NOISE, clamped, retained, sentences
 from noisette.query.expected import Expected
 from noisette.query.expression import Name
+from noisette.query.grouping import check_groups
 from noisette.query.plan import Aggregate, Query, Relation
 from noisette.query.schema import Schema
 from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
@@ -146,6 +147,7 @@ class Apply(JsonQuestion):
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """What would be released, if functions can be run here."""
         relation, columns = _rows(self.columns, self.of, schema)
+        check_groups(Query(relation, tuple(Name(full) for full, _ in columns), ()), schema)  # it can group by anything
         aggregate = self._aggregate(Terms(self.blocks, self.each, spend, neighbours, level))
         running.check(self.payload, self.limits)
         read, shape = kinds_read(relation, schema, [full for full, _ in columns]), shape_of(relation, schema)

@@ -18,7 +18,7 @@ Vocabulary: `runs` how many to expect · `always` how many there are · `label` 
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -39,10 +39,9 @@ from noisette.query.frame import Asked
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.plan import Query, Relation
 from noisette.query.schema import Schema, Table
-from noisette.questions.above import BEGIN
-from noisette.questions.contract import Offer, Question
+from noisette.questions.contract import Offer, Question, begin_instead
 from noisette.questions.data import JsonQuestion, from_data
-from noisette.questions.parts.queries import Measuring, Queries, query_of, query_text
+from noisette.questions.parts.queries import Queries, measuring, query_of, query_text
 from noisette.questions.sql import Sql
 from noisette.sandbox.running import bar
 
@@ -137,7 +136,7 @@ def _asked(one: Any) -> Any:
     if isinstance(one, str | Query | Asked):
         return query_text(one)
     if hasattr(one, "stream"):
-        raise InputError(BEGIN)
+        raise InputError(begin_instead(one))
     if not hasattr(one, "offer"):
         raise InputError("A candidate must be a question: SQL, one made with a table's methods, or a value.")
     return one
@@ -152,8 +151,8 @@ def _question(asked: Any, schema: Schema) -> Question:
 def _check(offer: Offer, by: str, kept: Pure) -> None:
     if not offer.guarantee <= kept:
         raise InputError("Each candidate must keep a pure epsilon: this one does not.")
-    measuring = offer.procedure
-    if isinstance(measuring, Measuring) and any(one.query.keys for one in measuring.prepared):
+    queries = measuring(offer.procedure)
+    if queries is not None and any(one.query.keys for one in queries.prepared):
         raise InputError("A candidate must give one row: leave GROUP BY out.")
     names = [column.name for column in offer.expected()[0]]
     if by not in names:
@@ -168,9 +167,10 @@ def _caveats(offers: list[Offer]) -> tuple[str, ...]:
 
 def _scored(offer: Offer, by: str) -> str:
     """What a query does with its numbers to get the score; its text has the numbers alone."""
-    if not isinstance(offer.procedure, Measuring):
+    queries = measuring(offer.procedure)
+    if queries is None:
         return ""
-    return repr([(dict(q.query.outputs)[by], q.query.having, q.query.limit) for q in offer.procedure.prepared])
+    return repr([(dict(q.query.outputs)[by], q.query.having, q.query.limit) for q in queries.prepared])
 
 
 @dataclass(frozen=True)
@@ -273,6 +273,10 @@ class _Once(Source):
     def repeats(self, table: Table) -> dict[str, int]:
         """For each column of a public table, in how many rows one value stands, at most."""
         return self._source.repeats(table)
+
+    def unique(self, table: Table, columns: Sequence[str]) -> bool:
+        """Whether no two rows have equal values in the columns."""
+        return self._source.unique(table, columns)
 
 
 _CUT = "SELECT SUM({0}) AS score, AVG(age) AS age FROM visits WHERE age < {0}"

@@ -19,6 +19,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction
+from noisette.names import closest
 from noisette.query.frame import Frame
 from noisette.questions import FILES
 from noisette.questions.parts.rows import rows_text
@@ -130,7 +131,7 @@ def from_data(found: Any) -> Any:
         raise InputError(f"A question is one name with its fields: {_EXAMPLE}.")
     [(name, given)] = found.items()
     if name not in FILES:
-        raise InputError(f"There is no question of that name: use one of {', '.join(FILES)}.")
+        raise InputError(f"There is no question of that name: {closest(str(name), FILES, 'use one of')}")
     kind = getattr(importlib.import_module(f"noisette.questions.{name}"), FILES[name])
     return kind(**_fields(name, kind, given))
 
@@ -141,8 +142,9 @@ def _fields(name: str, kind: type, given: Any) -> dict[str, Any]:
         given = {next(iter(known)): given}
     if not isinstance(given, dict):
         raise InputError(f"The fields of {name} are names and values: {_example(name)}.")
-    if not set(given) <= set(known):
-        raise InputError(f"A field is not one of {name}: it takes {', '.join(known)}.")
+    for field in given:
+        if field not in known:
+            raise InputError(f"A field is not one of {name}: {closest(field, known, 'it takes')}")
     missing = [one.name for one in known.values() if one.default is one.empty and one.name not in given]
     if missing:
         raise InputError(f"{name} needs {' and '.join(missing)}: {_example(name)}.")

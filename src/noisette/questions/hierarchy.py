@@ -13,6 +13,7 @@ import pyarrow
 
 from noisette.answers import Column
 from noisette.errors import InputError
+from noisette.names import closest
 from noisette.privacy import Neighbours, Promise
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer
@@ -102,7 +103,7 @@ class GroupedLine(Line):
     def group(self, name: str, *, level: float | None = None) -> Interval:
         """How many rows a group has."""
         if name not in self.groups:
-            raise InputError(f"There is no group of that name: name one of {', '.join(self.groups)}.")
+            raise InputError(f"There is no group of that name: {closest(name, self.groups, 'name one of')}")
         [found] = self.counts([self._ranges[name][0]], [self._ranges[name][1]], level=level)
         return found
 

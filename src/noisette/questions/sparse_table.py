@@ -21,6 +21,7 @@ from noisette.query.canonical import canonical
 from noisette.query.caveats import NOISE, Omission, omissions
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
+from noisette.query.grouping import check_groups
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
 from noisette.query.plan import Key
@@ -38,7 +39,7 @@ from noisette.releases.sparse.counts import LARGEST, Released, SparseCounts, Tot
 if TYPE_CHECKING:
     from noisette.charts import Chart
 
-__all__ = ["Cells", "SparseTable"]
+__all__ = ["Cells", "SparseTable", "Sparsely"]
 
 _ROWS = Measure("rows")
 _USUAL = 100  # empty cells
@@ -102,6 +103,7 @@ def _prepared(columns: Sequence[str], of: Rows, schema: Schema) -> Prepared:
     query = canonical(rows_of(of, columns[0], schema).group_by(*columns).agg(**{number: "COUNT(*)"}).query)
     if len(query.keys) < len(columns):
         raise InputError("Two of the columns are the same: name each of them once.")
+    check_groups(query, schema)
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
@@ -187,7 +189,11 @@ class Sparsely:
             codes *= domain.size
             codes[known] += part
             there &= known
-        released = self.made(*_added_up(codes[there], exact.measures[0][there]), rng)
+        return self.measured(codes[there], exact.measures[0][there], rng)
+
+    def measured(self, codes: NDArray[np.int64], counts: NDArray[np.int64], rng: Random) -> pyarrow.Table:
+        """Release some cells, of which the filled ones are listed with their counts."""
+        released = self.made(*_added_up(codes, counts), rng)
         table = pyarrow.table({"cell": released.codes, "n": released.v})
         return table.replace_schema_metadata({_THRESHOLD: released.threshold.hex()})
 

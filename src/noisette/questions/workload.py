@@ -29,6 +29,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer, Procedure
 from noisette.questions.data import JsonQuestion
+from noisette.questions.parts.cell_queries import ASK, mask_of, read_query
 from noisette.questions.parts.line_cells import GridCells, added_up, counted_rows
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.rows import Rows, rows_text
@@ -44,7 +45,6 @@ Counts: TypeAlias = NDArray[np.int64]
 
 _MOST, _COMBINED = 10_000, 1 << 16  # queries, and combinations of values that they tell apart
 _OPTIMISED = 128  # cells, up to which a strategy of its own is optimised within a second
-_ASK = 'A query says which values of which columns count: {"age": [18, 65], "ward": "north"}.'
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class Workload(JsonQuestion):
 
     def __post_init__(self) -> None:
         if not isinstance(self.queries, list | tuple) or not 0 < len(self.queries) <= _MOST:
-            raise InputError(f"queries must be a list of 1 to {_MOST:,} queries. {_ASK}")
-        object.__setattr__(self, "queries", tuple(map(_query, self.queries)))
+            raise InputError(f"queries must be a list of 1 to {_MOST:,} queries. {ASK}")
+        object.__setattr__(self, "queries", tuple(map(read_query, self.queries)))
         if not any(self.queries):
-            raise InputError(f"One query at least must name a column. {_ASK}")
+            raise InputError(f"One query at least must name a column. {ASK}")
         if self.weights is not None:
             object.__setattr__(self, "weights", _weights(self.weights, len(self.queries)))
         object.__setattr__(self, "of", rows_text(self.of))
@@ -94,12 +94,6 @@ class Workload(JsonQuestion):
 
 def _pairs(made: Linear) -> Any:
     return zip(made.noise, made.moved, strict=True)
-
-
-def _query(given: Any) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or not all(isinstance(column, str) and column for column in given):
-        raise InputError(_ASK)
-    return {column: tuple(value) if isinstance(value, list | tuple) else value for column, value in given.items()}
 
 
 def _weights(given: Any, many: int) -> tuple[Any, ...]:
@@ -176,23 +170,8 @@ class QueryCells:
 def _masks(axis: Axis, queries: Sequence[Mapping[str, Any]]) -> NDArray[np.bool_]:
     """Which cells of an axis each query counts."""
     return np.array(
-        [_mask(axis, query[axis.name]) if axis.name in query else np.ones(axis.cells, bool) for query in queries]
+        [mask_of(axis, query[axis.name]) if axis.name in query else np.ones(axis.cells, bool) for query in queries]
     )
-
-
-def _mask(axis: Axis, value: Any) -> NDArray[np.bool_]:
-    cells = np.arange(axis.cells)
-    if axis.keys is not None:
-        return np.isin(cells, [axis.find(key) for key in (value if isinstance(value, tuple) else (value,))])
-    if not isinstance(value, tuple):
-        return np.asarray(cells == axis.find(value))
-    if len(value) != 2:
-        raise InputError(f"The values of {axis.name} have an order: write one value, or [low, high].")
-    low = 0 if value[0] is None else axis.find(value[0])
-    high = axis.cells - 1 if value[1] is None else axis.find(value[1])
-    if low > high:
-        raise InputError(f"The lower end of {axis.name} comes first: [low, high].")
-    return np.asarray((cells >= low) & (cells <= high))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The gallery: a page for every mechanism, written from its code: `python -m noisette.report.gallery docs/gallery`.
+"""The gallery: a page for each mechanism and local protocol: `python -m noisette.report.gallery docs/gallery`.
 
 A module's docstring states the law and the theorem, or that of the class it inherits them from; its paragraphs `When:`
 and `Textbook:` say when to use it and where it is taught. The class has the runnable example, `examples` the figures
@@ -6,15 +6,12 @@ and the picture: the law at x and at x + 1.
 """
 
 import hashlib
-import inspect
 import math
-import re
 import sys
 from collections.abc import Hashable, Iterator
-from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,36 +20,30 @@ from noisette.charts import Chart, law
 from noisette.charts.laws import Law
 from noisette.mechanisms.contract import Output
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
+from noisette.report import gallery_local
+from noisette.report.gallery_cards import HEAD, call, card_of, five, introduction, slug
 
 __all__ = ["pages", "pictures", "stamp"]
 
 _DELTA = 1e-6
 _HARDLY = 0.01  # two laws that differ less look the same
-_HEAD = "*Written from the code by `python -m noisette.report.gallery docs/gallery`; do not edit by hand.*"
-
-
-class Card(NamedTuple):
-    """What a module's docstring says of its mechanism."""
-
-    title: str
-    theorem: str
-    when: str
-    textbook: str
 
 
 def pages() -> dict[str, str]:
-    """Return the texts of the gallery by file name: README.md, and a page for each mechanism.
+    """Return the texts of the gallery by file name: README.md, a page for each mechanism and each local protocol.
 
     >>> "## Law and guarantee" in pages()["geometric.md"]
     True
     """
     kinds = _kinds()
-    return {"README.md": _index(list(kinds))} | {f"{_slug(kind)}.md": _page(kind, kinds[kind]) for kind in kinds}
+    index = {"README.md": f"{_index(list(kinds))}\n{gallery_local.index()}"}
+    return index | {f"{slug(kind)}.md": _page(kind, kinds[kind]) for kind in kinds} | gallery_local.pages()
 
 
 def pictures() -> dict[str, Chart]:
-    """Return the charts of the gallery by file name, one for each mechanism."""
-    return {f"{_slug(kind)}.svg": _picture(examples[0]) for kind, examples in _kinds().items()}
+    """Return the charts of the gallery by file name, one for each page."""
+    own = {f"{slug(kind)}.svg": _picture(examples[0]) for kind, examples in _kinds().items()}
+    return own | gallery_local.pictures()
 
 
 def stamp(chart: Chart) -> str:
@@ -68,69 +59,51 @@ def _kinds() -> dict[type, list[Any]]:
     return kinds
 
 
-def _slug(kind: type) -> str:
-    """A class's name as a file's.
-
-    >>> _slug(Pure), _slug(type("PermuteAndFlip", (), {}))
-    ('pure', 'permute-and-flip')
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
-
-
-def _card(kind: type) -> Card:
-    told_by = (inspect.getdoc(sys.modules[base.__module__]) or "" for base in kind.__mro__)
-    text = next((text for text in told_by if "\nWhen:" in text), "")
-    title, _, rest = text.partition("\n")
-    labelled = {"When": "", "Textbook": ""}
-    theorem = []
-    for paragraph in rest.strip().split("\n\n"):
-        label, _, said = paragraph.partition(":")
-        if label in labelled:
-            said, _, textbook = said.partition("\nTextbook:")
-            labelled |= {label: _flowing(said)} | ({"Textbook": _flowing(textbook)} if textbook else {})
-        else:
-            theorem.append(paragraph)
-    return Card(title, "\n\n".join(theorem), labelled["When"], labelled["Textbook"])
-
-
-def _flowing(text: str) -> str:
-    return " ".join(text.split())
+_GROUPS = {
+    "additive": "Numbers",
+    "partitions": "Groups whose keys nobody listed",
+    "quantiles": "Quantiles and ranges",
+    "selection": "The best of several candidates",
+    "sparse_vector": "Many queries, few of them above a line",
+    "stability": "Answers that hardly ever change",
+    "smooth": "Answers that one record moves far on few tables only",
+    "spatial": "Places",
+    "randomized_response": "Answers that people give themselves",
+}
 
 
 def _index(kinds: list[type]) -> str:
-    rows = [f"| [{kind.__name__}]({_slug(kind)}.md) | {_card(kind).title} | {_card(kind).when} |" for kind in kinds]
-    return "\n".join(["# Mechanisms", "", _HEAD, "", "| | what it does | when to use it |", "|---|---|---|", *rows, ""])
+    lines = [
+        "# Mechanisms",
+        "",
+        HEAD,
+        "",
+        "[Which mechanism do I want?](../toolbox.md) begins with what you want to do.",
+        "",
+    ]
+    for group, title in _GROUPS.items():
+        found = [kind for kind in kinds if kind.__module__.split(".")[2] == group]
+        rows = [
+            f"| [{kind.__name__}]({slug(kind)}.md) | {card_of(kind).title} | {card_of(kind).when} |" for kind in found
+        ]
+        lines += [f"## {title}", "", "| | what it does | when to use it |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
 
 
 def _page(kind: type, examples: list[Any]) -> str:
-    card = _card(kind)
-    prose, _, usage = (inspect.getdoc(kind) or "").partition(">>>")
+    usage = ["import math", "from noisette import *", "from noisette.mechanisms import *"]
     return "\n".join(
         [
-            *(f"# {kind.__name__}", "", card.title, "", _HEAD, "", prose.strip(), ""),
-            *(f"**When to use it:** {card.when}", "", f"**Textbook:** {_linked(card.textbook)}", ""),
-            *("## Law and guarantee", "", "```text", card.theorem, "```", ""),
-            *("## Example", "", "```python", ">>> import math", ">>> from noisette import *"),
-            *(">>> from noisette.mechanisms import *", f">>> {usage.strip()}", "```", ""),
-            *(f"![Its law at two neighbouring inputs, and the privacy loss between them]({_slug(kind)}.svg)", ""),
+            *introduction(kind, usage),
+            *(f"![Its law at two neighbouring inputs, and the privacy loss between them]({slug(kind)}.svg)", ""),
             *("## Error", ""),
             *("| example | guarantee, one step apart | 95 % |", "|---|---|---|"),
-            *(f"| `{_call(m)}` | {m.guarantee()} | ± {m.interval(0.95):.4g} |" for m in examples),
+            *(f"| `{call(m)}` | {m.guarantee()} | ± {m.interval(0.95):.4g} |" for m in examples),
             "",
             f"Checked by the audit for every example: {', '.join(checks_of(examples[0]))}.",
             "",
         ]
     )
-
-
-def _linked(text: str) -> str:
-    """Errata as links."""
-    return re.sub(r"\b(E\d+)\b", r"[\1](../errata.md)", text)
-
-
-def _call(m: Any) -> str:
-    stated = ", ".join(f"{field.name}={getattr(m, field.name)}" for field in fields(m))
-    return f"{type(m).__name__}({stated})"
 
 
 # Pictures
@@ -145,18 +118,18 @@ def _picture(m: Any) -> Chart:
     promise = m.guarantee(distance)
     names = (f"at {x}", f"at {y}") if len(f"{x}{y}") <= 70 else ("at x", "at x', one step apart")
     title = f"{type(m).__name__}: what is released, and how much it reveals"
-    return law(*laws, names=names, epsilon=_epsilon(promise), title=title, note=f"{promise} · {_call(m)}")
+    return law(*laws, names=names, epsilon=_epsilon(promise), title=title, note=f"{promise} · {call(m)}")
 
 
 def _epsilon(promise: Guarantee) -> float | None:
     """The bound on the loss, if there is one."""
     match promise:
         case Pure() | Approx():
-            return _five(float(promise.epsilon))
+            return five(float(promise.epsilon))
         case ZCDP():
             return None
         case Profile():
-            return _five(promise.epsilon_at(_DELTA))
+            return five(promise.epsilon_at(_DELTA))
 
 
 def _pairs(m: Any) -> Iterator[tuple[Any, Any, Any]]:
@@ -176,23 +149,18 @@ def _pairs(m: Any) -> Iterator[tuple[Any, Any, Any]]:
 def _law(m: Any, x: Any) -> Law:
     """P(outcome); of a vector that of its first number."""
     if m.kind is Output.OUTCOME:
-        return {outcome: _five(p) for outcome, p in m.outcomes(x).items()}
+        return {outcome: five(p) for outcome, p in m.outcomes(x).items()}
     support = np.asarray(m.support(x))
     firsts = support[:, 0] if support.ndim > 1 else support
     found: dict[Hashable, float] = {}
     for outcome, p in zip(firsts.tolist(), np.asarray(m.pmf(support, x), dtype=float).tolist(), strict=True):
         found[outcome] = found.get(outcome, 0.0) + p
-    return {outcome: _five(p) for outcome, p in found.items()}
-
-
-def _five(p: float) -> float:
-    """Five digits: the rest may differ from machine to machine."""
-    return float(f"{p:.5g}")
+    return {outcome: five(p) for outcome, p in found.items()}
 
 
 def _apart(here: Law, there: Law) -> float:
     """The total variation distance, without digits that depend on the order of its terms."""
-    return _five(math.fsum(abs(here.get(y, 0.0) - there.get(y, 0.0)) for y in {*here, *there}) / 2)
+    return five(math.fsum(abs(here.get(y, 0.0) - there.get(y, 0.0)) for y in {*here, *there}) / 2)
 
 
 def main(folder: str) -> None:

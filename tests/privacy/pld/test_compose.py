@@ -454,3 +454,12 @@ def test_sampled_losses_at_a_tiny_delta_have_an_epsilon():
     found = [rates.epsilon_at(delta) for delta in ("1e-12", "1e-18", "1e-24")]
     assert found == sorted(found)
     assert found[2] <= by_orders(1e-24)
+
+
+def test_a_tiny_loss_beside_large_ones_takes_no_more_room():
+    """A lattice that divides the tiny loss would have 10^11 points; what it adds is no more than its epsilon."""
+    tiny, wide = LatticeLaplace(Fraction(625, 562949953421312), 10_000), Normal(Fraction(1, 5), Fraction(0))
+    moment, _ = compose.moments_of({tiny: 1, wide: 1})
+    for tilt in (0.5, 3.0, 20.0):
+        alone = 0.2**2 * tilt * (tilt + 1) / 2
+        assert alone <= moment(tilt) <= alone * (1 + 1e-3)

@@ -12,6 +12,7 @@ from noisette.cli.demo.questions import MONTHS, TARGET
 from noisette.cli.demo.tour import AGAIN, ALL, OTHERS, Answer, Counts, Tour
 from noisette.curator.demo import OLDEST
 from noisette.ledger import Entry
+from noisette.releases.maps.drawing import beside
 
 __all__ = ["report"]
 
@@ -25,7 +26,16 @@ _LEAD = (
 
 def report(tour: Tour) -> str:
     """The tour as a page that needs no network."""
-    sections = [_tiles(tour), _data(tour), _attack(tour), *_answers(tour), _curves(tour), _budget(tour), _ledger(tour)]
+    sections = [
+        _tiles(tour),
+        _data(tour),
+        _attack(tour),
+        *_answers(tour),
+        *_map(tour),
+        _curves(tour),
+        _budget(tour),
+        _ledger(tour),
+    ]
     return parts.page("Noisette: a small noise around every answer", _LEAD, sections)
 
 
@@ -138,6 +148,23 @@ def _hidden(tour: Tour, answer: Answer) -> str:
     some = ", ".join(f"{name} ({patients:,})" for name, patients in rare[:_SOME])
     return f" · not released, with their patients: {some}" + (
         f" and {len(rare) - _SOME} more" if len(rare) > _SOME else ""
+    )
+
+
+def _map(tour: Tour) -> Iterator[str]:
+    """A private map beside the true one."""
+    if tour.maps is None:
+        return
+    maps, value = tour.maps, tour.maps.release.value
+    chart = beside({"through Noisette": value, "the truth": maps.truth}, columns=2, title="Where people live")
+    yield parts.card(
+        "A map",
+        f"Another invented table says where {maps.people:,} people live. One release counts people in any rectangle or "
+        "polygon, with error bars; its data have a budget of their own.",
+        parts.code('city.ask(nz.Map("lon", "lat", cells=64), spend=1).value.plot()'),
+        parts.figure(chart),
+        parts.more("What is promised", maps.release.statement),
+        note=f"By the map there are {value.total} people. Faint colours say that a count is within its own noise.",
     )
 
 

@@ -18,11 +18,12 @@ from noisette.answers import Column, Release, check
 from noisette.attacks import guessing_ceiling
 from noisette.cli.demo.questions import LAST, MONTHS, QUESTIONS, TARGET, TOO_MUCH, Question
 from noisette.curator import Curator
-from noisette.curator.demo import OLDEST, TOUR, tables
-from noisette.curator.opening import described_data
+from noisette.curator.demo import CITY, OLDEST, TOUR, city, homes, tables
+from noisette.curator.described import described_data
 from noisette.errors import BudgetError
 from noisette.ledger import Book, Entry, open_ledger
 from noisette.privacy import Approx, Promise, Pure
+from noisette.questions import Map
 
 if TYPE_CHECKING:
     import pyarrow
@@ -36,10 +37,12 @@ __all__ = [
     "SPEND",
     "Answer",
     "Attack",
+    "CityMaps",
     "Counts",
     "Tour",
     "Truth",
     "attacked",
+    "mapped",
     "toured",
 ]
 
@@ -158,6 +161,7 @@ def _number(answer: Release) -> float:
 
 
 LARGE, SMALL = 65_000, 6_500  # patients
+_CELLS = 64  # of a map, along each axis
 
 Progress = Callable[[str], None]
 _EPSILONS = [2.0**i for i in range(-5, 3)]
@@ -200,6 +204,7 @@ class Tour:
     entries: tuple[Entry, ...] = ()
     head: str = ""
     checked: int = 0
+    maps: "CityMaps | None" = None
     budget: Promise = field(default_factory=lambda: Pure(1))
 
     @property
@@ -221,6 +226,23 @@ class Tour:
         return found
 
 
+@dataclass(frozen=True)
+class CityMaps:
+    """A map of where invented people live, and how many there truly are in each of its cells."""
+
+    people: int
+    release: Release
+    truth: NDArray[np.float64]
+
+
+def mapped(people: int) -> CityMaps:
+    """Ask for a map of a made-up city, whose data have a budget of their own."""
+    west, south, east, north = CITY
+    lon, lat = (homes(people).column(name).to_numpy() for name in ("lon", "lat"))
+    truth = np.histogram2d(lon, lat, bins=_CELLS, range=((west, east), (south, north)))[0]
+    return CityMaps(people, city(1, people).ask(Map("lon", "lat", cells=_CELLS), spend=1), truth)
+
+
 def toured(patients: int = LARGE, progress: Progress = lambda step: None) -> Tour:
     """Make the hospital, open it in a folder that is gone afterwards, and take the tour; `progress` hears each step."""
     progress("Making up a hospital")
@@ -231,10 +253,13 @@ def toured(patients: int = LARGE, progress: Progress = lambda step: None) -> Tou
         data = _opened(made, Path(folder))
         assert isinstance(data.ledger, Book)
         try:
-            return _tour(data, truth, data.ledger, progress)
+            tour = _tour(data, truth, data.ledger, progress)
         finally:
             data.ledger.close()
             truth.close()
+    progress("Drawing a map")
+    tour.maps = mapped(patients)
+    return tour
 
 
 def _opened(made: dict[str, "pyarrow.Table"], folder: Path) -> Curator:

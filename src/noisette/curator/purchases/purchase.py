@@ -19,6 +19,7 @@ from noisette.curator.purchases.rows import Rows
 from noisette.errors import InputError, NoisetteError, PrivacyError
 from noisette.ledger import Ledger
 from noisette.ledger.entry import promise_of, to_record
+from noisette.names import closest
 from noisette.policy.policy import read_policy
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.policy.tables import purchased
@@ -217,7 +218,8 @@ def for_sale(schema: Schema, what: What, name: str | None) -> Place:
     table_name, _, column_name = (name or "").rpartition(".")
     table = schema.get(table_name or _only(schema))
     if table is None:
-        raise InputError(f"Name the column with its table, one of {', '.join(sorted(schema))}: visits.age.")
+        known = closest(table_name, sorted(schema), "one of")
+        raise InputError(f"Name the column with its table, visits.age: {known}")
     column = table.column(column_name)
     if not (column.private_bounds if what == "bounds" else column.private_keys):
         raise InputError(f'The {what} of {column.name} are not for sale: its owner can write {what} = "private".')
@@ -229,7 +231,7 @@ def for_sale(schema: Schema, what: What, name: str | None) -> Place:
 def _rows_for_sale(schema: Schema, name: str | None) -> Place:
     table = schema.get(name or _only(schema))
     if table is None:
-        raise InputError(f"Name the table whose limit is to be bought: one of {', '.join(sorted(schema))}.")
+        raise InputError(f"Name the table whose limit is to be bought: {closest(name or '', sorted(schema), 'one of')}")
     if not table.private_rows:
         raise InputError(f'The limit on rows of {table.name} is not for sale: its owner can write rows = "private".')
     return Place(table.name, None, "rows")

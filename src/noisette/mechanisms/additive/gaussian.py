@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, set_fields
+from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, readable, set_fields
 from noisette.exact.number import Number, floor_log2, fraction, nearest_float, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import exp_up, sqrt_up
@@ -53,6 +53,7 @@ class Gaussian(OnLattice):
     (19.6, 0.005, True)
     """
 
+    __repr__ = readable
     sized_by = "sigma"
     own_curve = True
     sigma: Positive

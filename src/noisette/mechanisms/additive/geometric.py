@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from noisette.exact.frozen import frozen
+from noisette.exact.frozen import frozen, readable
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.vector import Scale
 from noisette.laws import DiscreteLaplace
@@ -42,6 +42,7 @@ class Geometric(Mechanism):
     ('int', (3,))
     """
 
+    __repr__ = readable
     kind = Output.NUMBERS
     grid: ClassVar[Fraction] = Fraction(1)
     scale: Scale

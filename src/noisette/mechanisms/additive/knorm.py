@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, Positive, Whole, default, frozen, set_fields
+from noisette.exact.frozen import KW_ONLY, Positive, Whole, default, frozen, readable, set_fields
 from noisette.exact.number import Number, level_of
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import NormBall
@@ -49,6 +49,7 @@ class KNorm(Mechanism):
     ((4,), 0.5)
     """
 
+    __repr__ = readable
     kind = Output.VECTOR
     norm: Norm
     scale: Positive

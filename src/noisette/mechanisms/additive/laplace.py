@@ -14,7 +14,7 @@ import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, set_fields
+from noisette.exact.frozen import KW_ONLY, Positive, default, frozen, readable, set_fields
 from noisette.exact.number import Number
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteLaplace
@@ -39,6 +39,7 @@ class Laplace(OnLattice):
     0.5000000009313226
     """
 
+    __repr__ = readable
     scale: Positive
     _: KW_ONLY
     grid: base.Grid = default(None)

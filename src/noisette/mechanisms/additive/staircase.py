@@ -18,7 +18,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, set_fields
+from noisette.exact.frozen import KW_ONLY, Positive, Read, default, frozen, readable, set_fields
 from noisette.exact.number import Number, fraction, positive
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteStaircase
@@ -40,6 +40,7 @@ class Staircase(OnLattice):
     (Pure('2'), 0.42546)
     """
 
+    __repr__ = readable
     sized_by = "epsilon"
     epsilon: Annotated[Positive, partial(positive, most=1000)]
     _: KW_ONLY

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.exact.frozen import KW_ONLY, frozen
+from noisette.exact.frozen import KW_ONLY, frozen, readable
 from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.vector import Scale
@@ -38,6 +38,7 @@ class TruncatedGeometric(Mechanism):
     (0.036397, 0.000667, True)
     """
 
+    __repr__ = readable
     kind = Output.CLAMPED
     scale: Scale
     _: KW_ONLY

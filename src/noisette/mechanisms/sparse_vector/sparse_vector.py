@@ -154,6 +154,33 @@ class SparseVector(ThresholdQueries):
         """E a^n for noise n with b, a that of the other: (1 - b)/(1 - a b)."""
         return math.expm1(-noise.rate) / math.expm1(-self.query_noise.rate - self.threshold_noise.rate)
 
+    def gap_ends(self, gap: int, number: int, level: float) -> tuple[int, int]:
+        """From where to where threshold + gap may be off if it was query number `number`: (low, high), to be added.
+
+            g - u (if g > u; else g - w)  <=  q - threshold - centre  <=  g + v
+
+        with P(N > u) <= r, P(Z - N > v) <= r, P(N > w) <= r'/(i (i + 1)) fails with a chance of at most 2 r + r', for
+        each positive by itself, whatever was asked before and why. For the middle is g + Z - N. Let G be what is left
+        of the N of a positive after all that it needed to be above: N has no memory, so G has the law of N again,
+        whatever Z is. If something was needed then g = G, and else N = G. So G <= u, except with probability r, gives
+        the left side where g > u; elsewhere N <= w does, for all queries together, except with probability r'. And
+        Z - N <= Z - G, which exceeds v with a chance of at most r, since a positive at Z = z comes with a chance of at
+        most P(Z = z).
+        """
+        chance = 1 - float(level)
+        share, for_all = 0.45 * chance, 0.1 * chance
+        least = _exceeded(self.scale, share)
+        far = least if gap > least else _exceeded(self.scale, for_all / (number * (number + 1)))
+        met = self._meet(self.query_noise)  # P(Z - N > v) = P(Z > v) met
+        return self.centre - far, self.centre + _exceeded(self.threshold_scale, share / met)
+
+    def silent_end(self, level: float) -> int:
+        """How far above their thresholds queries that were not reported may be, all of them together.
+
+        None is reported if q - threshold + N < centre + Z, and N is at least 0; so q - threshold < centre + Z.
+        """
+        return max(0, self.centre + _exceeded(self.threshold_scale, 1 - float(level)))
+
     # For audits
 
     @property
@@ -172,6 +199,15 @@ class SparseVector(ThresholdQueries):
     def _worst_pair(self, d: int) -> tuple[list[int], list[int], int]:
         at, c = self.centre, self.positives
         return [at] * (c + 1), [at + d] + [at if self.monotone else at - d] * c, d
+
+
+def _exceeded(scale: Fraction, chance: float) -> int:
+    """The least n >= 0 that one-sided noise exceeds with at most that chance: e^(-(n + 1)/scale).
+
+    >>> _exceeded(Fraction(1), 0.05), _exceeded(Fraction(1, 100), 0.05)
+    (2, 0)
+    """
+    return max(0, math.ceil(-float(scale) * math.log(min(1, chance))) - 1)
 
 
 def _moves(

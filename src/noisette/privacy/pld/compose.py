@@ -48,7 +48,8 @@ _TOLERANCES = [(1e-8, 1 << 13), (1e-7, 1 << 17), (1e-4, 1 << 62)]
 _OFFSETS = (-8.0, -6.0, -4.5, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0)  # of tilts, in 1/spread
 _FLATTER = 5.0  # a tilt may raise the rounding error of the FFT, relative to delta, by e^5
 _LEAST = 5e-324  # the smallest float above zero
-_LONGEST = 1 << 21  # points of one loss
+_LONGEST = 1 << 20  # points of one loss
+_WIDE, _ENOUGH = 1e4, 1 << 17  # an epsilon of thousands promises nothing: fewer points tell as much
 _FURTHEST = 1e6  # an epsilon beyond it promises nothing
 
 
@@ -78,7 +79,8 @@ def composed_epsilon(parts: Parts, delta: float) -> float:
 def moments_of(parts: Parts) -> tuple[Callable[[float], float], float]:
     """Return K(λ) = ln E e^(λ L), which is λ times the Rényi divergence of order λ + 1, and the mass cut off."""
     tail = 1e-60 / sum(parts.values())
-    h = aligned(parts, widest(parts, tail) / 4000)
+    wide = widest(parts, tail)
+    h = max(aligned(parts, wide / 4000), wide / _LONGEST)  # a tiny loss beside large ones is not aligned
     sums = [_sum(parts, h, tail, reverse=reverse) for reverse in _reverses(parts)]
     return lambda tilt: max(total.log_moment(tilt) for total in sums), max(total.certain for total in sums)
 
@@ -208,7 +210,8 @@ class Direction:
     def fine(self) -> LossSum:
         """The losses on the fine lattice."""
         tail = tail_of(self.log_delta, self.parts)
-        finest = max(widest(self.parts, tail), self.window.high - self.window.low) / _LONGEST
+        width = max(widest(self.parts, tail), self.window.high - self.window.low)
+        finest = width / (_LONGEST if width < _WIDE else _ENOUGH)
         h = max(aligned(self.parts, max(self.step, finest)), finest)
         masses = [
             on_lattice(loss, h, tail, reverse=self.reverse, strides=strides)

@@ -16,6 +16,7 @@ from noisette.query.kind import Kind, Value
 from noisette.query.types import ARROW
 from noisette.releases.marginal_cells import Box
 from noisette.releases.marginals import Estimate, Terms
+from noisette.releases.synthetic.coarsening import nonnegative
 
 if TYPE_CHECKING:
     from noisette.charts import Chart
@@ -282,9 +283,4 @@ def nearest_nonnegative(n: Floats) -> Floats:
     >>> nearest_nonnegative(np.array([5.0, -1.0, 2.0])).tolist()
     [4.5, 0.0, 1.5]
     """
-    if n.sum() <= 0:
-        return np.zeros_like(n)
-    falling = np.sort(n)[::-1]
-    excess = (np.cumsum(falling) - n.sum()) / np.arange(1, len(n) + 1)
-    last = int(np.flatnonzero(falling > excess)[-1])
-    return np.asarray(np.maximum(n - excess[last], 0.0))
+    return nonnegative(n, float(n.sum())) if n.sum() > 0 else np.zeros_like(n)

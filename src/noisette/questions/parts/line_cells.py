@@ -1,5 +1,6 @@
-"""The cells of columns, counted by the engine: what Histogram, Ranges and Workload measure."""
+"""The cells of columns, counted by the engine: what Histogram, Ranges, Workload and Map measure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +11,8 @@ from noisette.engines.contract import Source
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
-from noisette.query.plan import Key
+from noisette.query.kind import Kind
+from noisette.query.plan import Key, Where
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.questions.parts.records import grouped, keyed
@@ -32,13 +34,30 @@ class GridCells:
     def of(cls, columns: Sequence[str], bins: int | None, of: Rows, schema: Schema) -> "GridCells":
         """The cells of columns or of expressions, as they are declared."""
         plain = grouped(of, columns, schema)
-        places = _places(plain, len(columns))
-        axes = tuple(Axis.of(column, plain.keys[at], bins) for column, at in zip(columns, places, strict=True))
-        keys = list(plain.query.keys)
-        for axis, at in zip(axes, places, strict=True):
-            keys[at] = axis.cell(plain.query.keys[at]) if axis.binned else keys[at]
-        binned = any(axis.binned for axis in axes)
-        return cls(axes, keyed(canonical(replace(plain.query, keys=tuple(keys))), schema) if binned else plain)
+        kinds = zip(columns, cls.kinds(plain, len(columns)), strict=True)
+        return cls.along(plain, tuple(Axis.of(column, kind, bins) for column, kind in kinds), schema)
+
+    @staticmethod
+    def kinds(plain: Prepared, many: int) -> list[Kind]:
+        """What is declared of each column."""
+        return [plain.keys[at] for at in _places(plain, many)]
+
+    @classmethod
+    def along(cls, plain: Prepared, axes: tuple[Axis, ...], schema: Schema, *, inside: bool = False) -> "GridCells":
+        """The cells of given axes; `inside` leaves out rows beyond the axes, before limits on rows apply."""
+        source, keys = plain.query.source, list(plain.query.keys)
+        for axis, at in zip(axes, _places(plain, len(axes)), strict=True):
+            source = Where(source, axis.holds(keys[at])) if inside else source
+            keys[at] = axis.cell(keys[at]) if axis.binned else keys[at]
+        binned = inside or any(axis.binned for axis in axes)
+        query = replace(plain.query, source=source, keys=tuple(keys))
+        return cls(axes, keyed(canonical(query), schema) if binned else plain)
+
+    def dense(self, source: Source, schema: Schema, secret: bytes) -> NDArray[np.int64]:
+        """The exact count of every combination, an array with an axis for each column: read after the charge."""
+        shape = tuple(axis.cells for axis in self.axes)
+        places, counts = self.read(source, schema, secret)
+        return added_up(np.ravel_multi_index(tuple(places), shape), counts, math.prod(shape)).reshape(shape)
 
     def read(self, source: Source, schema: Schema, secret: bytes) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
         """The combinations that are there, as cells of each axis, with their exact counts: read after the charge."""

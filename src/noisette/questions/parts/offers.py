@@ -46,11 +46,22 @@ def declared(prepared: Iterable[Prepared], *more: object) -> str:
 
 
 def _rests_on(prepared: Prepared) -> tuple[object, ...]:
-    retained = (prepared.shape.retained,) if prepared.shape.retained else ()
+    by_value = [part.by for part in prepared.shape.retained if part.by]
+    more: list[object] = [part for part in (prepared.shape.retained, prepared.shape.through, by_value) if part]
+    recoded = tuple((name, kind.recode) for name, kind in prepared.read if kind.recode is not None)
     measures = sorted(map(repr, prepared.request.measures))
-    return (measures, prepared.request.limits, prepared.keys, prepared.read, *retained)
+    rule = () if prepared.frequency is None else (prepared.frequency,)
+    return (
+        measures,
+        prepared.request.limits,
+        prepared.keys,
+        prepared.read,
+        *more,
+        *([recoded] if recoded else []),
+        *rule,
+    )
 
 
 def units_of(prepared: Iterable[Prepared]) -> str:
     """Whose data is protected: the declared unit column, or "row"."""
-    return " and ".join(sorted({str(one.shape.unit) for one in prepared}))
+    return " and ".join(sorted({one.shape.whose for one in prepared}))

@@ -36,7 +36,7 @@ from noisette.query.schema import Schema
 from noisette.query.stability import ROW, shape_of
 from noisette.questions.parts.cells import cell_of
 
-__all__ = ["UnitCells", "groups_of_units", "powers", "rows_of_units"]
+__all__ = ["UnitCells", "groups_of_units", "powers", "rows_in_a_group", "rows_of_units"]
 
 _ROWS = Aggregate("rows")
 _FINEST = 2**30
@@ -58,17 +58,32 @@ def rows_of_units(rows: Relation, limits: Sequence[int], schema: Schema) -> Prep
         raise InputError("Each row is a unit by itself here, so there is no limit on its rows: it has one.")
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
+    return _between(rows, _ROWS, limits, schema)
+
+
+def _between(rows: Relation, size: Aggregate, limits: Sequence[int], schema: Schema) -> Prepared:
+    """The units in each cell, and the sum over them of f(u), which is an aggregate of the unit's rows."""
     f = Name("u.n")
     cells = cell_of(f, [limit + 1 for limit in limits])
     counted = (("units", _ROWS), ("sum", Aggregate("sum", Call("least", (f, Literal(limits[-1] + 1))))))
-    source = PerUnit(rows, (), ((f.name, _ROWS),))
+    source = PerUnit(rows, (), ((f.name, size),))
     return prepare(canonical(Query(source, (cells,), (("cell", Key(0)), *counted))), schema)
 
 
 def groups_of_units(rows: Relation, keys: Sequence[Expression], limits: Sequence[int], schema: Schema) -> Prepared:
     """The same where f counts the groups that a unit is in."""
-    named: tuple[Named, ...] = tuple((f"g.k{i}", key) for i, key in enumerate(keys))
-    return rows_of_units(PerUnit(_in_groups(rows, keys, schema), named, ()), limits, schema)
+    return rows_of_units(PerUnit(_in_groups(rows, keys, schema), _named(keys), ()), limits, schema)
+
+
+def rows_in_a_group(rows: Relation, keys: Sequence[Expression], limits: Sequence[int], schema: Schema) -> Prepared:
+    """The same where f counts the rows of a unit in the group where it has most."""
+    n = Name("g.n")
+    in_groups = PerUnit(_in_groups(rows, keys, schema), _named(keys), ((n.name, _ROWS),))
+    return _between(in_groups, Aggregate("quantile", n, Fraction(1)), limits, schema)
+
+
+def _named(keys: Sequence[Expression]) -> tuple[Named, ...]:
+    return tuple((f"g.k{i}", key) for i, key in enumerate(keys))
 
 
 def _in_groups(rows: Relation, keys: Sequence[Expression], schema: Schema) -> Relation:

@@ -1,32 +1,28 @@
 """Queries as a question: what SQL and frames ask, one by one or planned together."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from noisette.answers import Column
-from noisette.engines.contract import Source
 from noisette.errors import InputError
-from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
-from noisette.query.answer import Scene, columns, key_columns, noises
 from noisette.query.canonical import canonical
-from noisette.query.caveats import NOISE, omissions, sentences, small_groups
-from noisette.query.design import Design, design, tasks_of
-from noisette.query.draw import Noised, draw, packed, unpacked
-from noisette.query.expected import Expected, dry_run, expected
+from noisette.query.design import design, tasks_of
+from noisette.query.expected import dry_run
 from noisette.query.frame import Asked
-from noisette.query.plan import Key, Query
-from noisette.query.prepare import Prepared, prepare
+from noisette.query.plan import Query
+from noisette.query.prepare import prepare, ruled
 from noisette.query.schema import Schema
 from noisette.query.sql import parse
 from noisette.query.sql.writer import query_sql
-from noisette.questions.contract import Offer, Packing
-from noisette.questions.parts.offers import declared, units_of
+from noisette.questions.contract import Offer, Procedure
+from noisette.questions.parts.chosen_limits import Adaptive, Planned, Terms, chosen
+from noisette.questions.parts.grouping_sets import planned_sets
+from noisette.questions.parts.limits_to_choose import tables_to_settle
+from noisette.questions.parts.measuring import Measuring, offered
 
-__all__ = ["Measuring", "Queries", "query_of", "query_text"]
+__all__ = ["Measuring", "Queries", "measuring", "query_of", "query_text"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,22 @@ class Queries:
         """Analyse the queries and choose their noise."""
         if not self.queries:
             raise InputError("There is nothing to ask: give at least one question.")
-        prepared = [prepare(canonical(query), schema) for query in self.queries]
+        forms = [canonical(query) for query in self.queries]
+        plan: Planned = partial(self._within, neighbours=neighbours, level=level)
+        if any(form.sets for form in forms):
+            if len(forms) > 1:
+                raise InputError("ROLLUP, CUBE and GROUPING SETS are asked one by one: take them out of the list.")
+            plan = partial(planned_sets, sets=forms[0].sets, neighbours=neighbours, level=level)
+            forms = [replace(forms[0], sets=())]
+        if not tables_to_settle(forms, schema):
+            return plan(forms, schema, spend)
+        return chosen(forms, plan, schema, Terms(spend, neighbours, level))
+
+    def _within(
+        self, forms: Sequence[Query], schema: Schema, spend: Promise, *, neighbours: Neighbours, level: float
+    ) -> Offer:
+        """Plan queries in their canonical form within the limits of the schema."""
+        prepared = [ruled(prepare(form, schema, of_two_units=True), schema) for form in forms]
         texts = [one.text for one in prepared]
         order = sorted(range(len(prepared)), key=texts.__getitem__)  # as the offer's text has them
         tasks, found = tasks_of([prepared[i] for i in order])
@@ -47,60 +58,14 @@ class Queries:
         made = design(tasks, spend, neighbours, level)
         for question, place in zip(prepared, places, strict=True):
             dry_run(question, made, place, neighbours, level)
-        ends = [level] if made.quantiles else []  # the ends of these error bars are drawn, too
-        procedure = Measuring(tuple(prepared), tuple(places), made, neighbours, level)
-        return Offer(
-            json.dumps({"asked": sorted(set(texts)), "declared": declared(prepared, *ends)}),
-            made.guarantee,
-            units_of(prepared),
-            made.why,
-            made.parts(neighbours),
-            procedure.caveats,
-            procedure,
-            Packing(packed, lambda kept: unpacked(kept, made)),
-        )
+        return offered(Measuring(tuple(prepared), tuple(places), made, neighbours, level), texts)
 
 
-@dataclass(frozen=True)
-class Measuring:
-    """Measures with noise, and what is made of them; `places` says which task of the design belongs to each query."""
-
-    prepared: tuple[Prepared, ...]
-    places: tuple[int, ...]
-    design: Design
-    neighbours: Neighbours
-    level: float
-
-    @property
-    def caveats(self) -> list[tuple[str, ...]]:
-        """What each query leaves out: rows, values and groups."""
-        return [self._caveats(one, place) for one, place in zip(self.prepared, self.places, strict=True)]
-
-    def _caveats(self, question: Prepared, place: int) -> tuple[str, ...]:
-        rule = self.design.keys.get(place)
-        numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
-        hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
-        return sentences([*omissions(question), *hidden], NOISE if numbers else "")
-
-    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
-        """The error to expect, for each column of each answer."""
-        return [
-            expected(question, self.design, place, self.neighbours, self.level, sizes)
-            for question, place in zip(self.prepared, self.places, strict=True)
-        ]
-
-    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> tuple[Noised, ...]:
-        """One pass over the data for each task."""
-        requests = enumerate(task.request for task in self.design.tasks)
-        return tuple(source.release(one, partial(draw, self.design, i), schema, secret, rng) for i, one in requests)
-
-    def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
-        """Outputs with error bars."""
-        pairs = zip(self.prepared, self.places, strict=True)
-        return [tuple(columns(self._scene(question, place, drawn[place]))) for question, place in pairs]
-
-    def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
-        return Scene(question, noised, noises(self.design, place, self.level), key_columns(question, noised))
+def measuring(procedure: Procedure) -> Measuring | None:
+    """How queries are measured, at the least limits where they choose some; None for other questions."""
+    if isinstance(procedure, Adaptive):
+        return measuring(next(iter(procedure.plans.values())).procedure)
+    return procedure if isinstance(procedure, Measuring) else None
 
 
 # What is asked, as a plan and as a text

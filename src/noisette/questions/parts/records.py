@@ -26,6 +26,7 @@ from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
 from noisette.query.caveats import Omission
 from noisette.query.design import recorded
+from noisette.query.grouping import check_groups
 from noisette.query.measure import Measure, Request, contribution
 from noisette.query.operations import kind_of
 from noisette.query.plan import Query
@@ -55,6 +56,7 @@ def grouped(of: Rows, columns: Sequence[str], schema: Schema) -> Prepared:
 
 def keyed(query: Query, schema: Schema) -> Prepared:
     """How many rows have each of the keys that are there, where limits on groups play no part."""
+    check_groups(query, schema)
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")

@@ -1,6 +1,7 @@
 """The rows that a question is about: an SQL text, so that the question is data, and a frame once the schema is known.
 
-`of="SELECT * FROM visits WHERE age >= 18"` names them; a frame that is given there becomes the text it stands for.
+`of="SELECT * FROM visits WHERE age >= 18"` names them, `of="visits"` all rows of a table; a frame that is given there
+becomes the text it stands for.
 """
 
 import re
@@ -37,6 +38,8 @@ def rows_text(of: Any) -> Rows:
     """
     if of is None or (isinstance(of, str) and _SELECT.match(of)):
         return of
+    if isinstance(of, str) and of.isidentifier():
+        return f"SELECT * FROM {of}"
     if not isinstance(of, Frame):
         raise InputError(_ASK)
     if of.keys is not None:

@@ -25,6 +25,7 @@ from noisette.query.plan import Aggregate, Query, Relation, Scan, Where
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.sql.names import date, timestamp
+from noisette.query.stability import shape_of
 from noisette.questions.parts.cells import first_of
 
 __all__ = ["ValueCells", "values_between"]
@@ -33,6 +34,7 @@ __all__ = ["ValueCells", "values_between"]
 def values_between(rows: Relation, column: str, bounds: Sequence[tuple[Any, Any]], schema: Schema) -> "ValueCells":
     """The cells between all ends of the candidate bounds."""
     table = _table(rows, column)
+    shape_of(rows, schema)  # which refuses tables that are not there
     kind = schema[table.table].column(column).kind
     read = tuple((_value(low, kind, column), _value(high, kind, column)) for low, high in bounds)
     if not all(low < high for low, high in read):  # type: ignore[operator]

@@ -1,0 +1,1 @@
+"""Which of forty everyday questions work: here, and in four peers."""

@@ -1,0 +1,234 @@
+"""Queries of tables whose policy says rows = "each question": first choose the limits, then answer within them.
+
+Every plan that a choice can lead to is made, and refused, before anything is paid. All of them keep the same promise,
+which is fixed in advance; so the choice and the answer cost the sum of both, although the one decides about the other
+(`docs/proofs/limits.md`).
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, NamedTuple, Protocol
+
+from noisette.answers import Column
+from noisette.answers.figures import percent
+from noisette.engines.contract import Source
+from noisette.errors import InputError, PrivacyError
+from noisette.exact.random import Random
+from noisette.privacy import Neighbours, Promise
+from noisette.query.caveats import Omission
+from noisette.query.expected import Expected
+from noisette.query.plan import Query
+from noisette.query.schema import Limits, Schema, with_limits
+from noisette.questions.contract import Offer, Packing
+from noisette.questions.parts.clipped_total import ClippedTotal, one_sum
+from noisette.questions.parts.limit_choice import (
+    CHOOSING,
+    COUNTING,
+    REST,
+    Chosen,
+    LimitChoice,
+    TotalWords,
+    limit_choice,
+    one_of,
+)
+from noisette.questions.parts.limits_to_choose import (
+    counts_units,
+    largest,
+    limits_needed,
+    limits_to_choose,
+    tables_to_settle,
+    unlimited,
+)
+
+__all__ = ["Adaptive", "Planned", "Terms", "chosen"]
+
+_WHY = (
+    f"The question chooses its limit with {percent(float(CHOOSING))} of the spend, counts with "
+    f"{percent(float(COUNTING))} whom it cuts, and answers within it with the rest."
+)
+_TOTALS = "It clips the total of each unit and drops no rows, which loses less at the same noise."
+_GROUPS = "It limits the groups of each unit, and the rows in each of them: with Gaussian noise that needs less."
+_CHANGED = "The stored answer to this question was changed: restore a backup of the ledger."
+
+
+class Planned(Protocol):
+    """How queries are planned whose limits are known."""
+
+    def __call__(self, queries: Sequence[Query], schema: Schema, spend: Promise) -> Offer:
+        """Plan with the limits of a schema."""
+        ...
+
+
+# The offer
+
+
+class Terms(NamedTuple):
+    """For what a choice is offered."""
+
+    spend: Promise
+    neighbours: Neighbours
+    level: float
+
+    @property
+    def rest(self) -> Promise:
+        """What is left for the answer."""
+        return self.spend.share(REST, delta=1)
+
+
+def chosen(queries: Sequence[Query], plan: Planned, schema: Schema, terms: Terms) -> Offer:
+    """Choose the limits of the tables that leave them to each question, and answer within them."""
+    tables = tables_to_settle(queries, schema)
+    if not limits_needed(queries, schema, tables):
+        plain = plan(queries, with_limits(schema, {name: {"rows": 1} for name in tables}), terms.spend)
+        if all(map(counts_units, queries)):
+            return replace(plain, caveats=plain.procedure.left_out([], dict.fromkeys(tables, Limits(rows=1))))  # type: ignore[attr-defined]
+        return plain
+    total = one_sum(queries) if unlimited(queries[0].source, schema) else None
+    if total is not None:
+        return _of_total(ClippedTotal.of(queries[0], total, schema, largest(schema, tables)), plan, schema, terms)
+    found = limits_to_choose(queries, schema, tables, terms.spend)
+    choices = tuple(limit_choice(one.words, one.prepared, one.limits, *terms, times=len(found)) for one in found)
+    why = f"{_WHY} {_GROUPS}" if found[0].name == "groups" else _WHY
+    made = Adaptive(choices, tuple((one.tables, one.name) for one in found), why)
+    places = product(*(range(len(choice.limits)) for choice in choices))
+    return adaptive(made, _plans(places, lambda at: plan(queries, made.settled(schema, at), terms.rest)), terms)
+
+
+def _of_total(total: ClippedTotal, plan: Planned, schema: Schema, terms: Terms) -> Offer:
+    """Clip each unit's total: for the same sensitivity that leaves out less than dropping rows."""
+    choice = limit_choice(TotalWords(total.unit), total.prepared(schema), total.limits, *terms)
+    made = Adaptive((choice,), (((), ""),), f"{_WHY} {_TOTALS}")
+    places = [(at,) for at in range(len(total.limits))]
+    return adaptive(
+        made, _plans(places, lambda at: plan([total.clipped(total.limits[at[0]])], schema, terms.rest)), terms
+    )
+
+
+def _plans(places: Iterable[tuple[int, ...]], plan: Callable[[tuple[int, ...]], Offer]) -> dict[tuple[int, ...], Offer]:
+    """The plan of each choice; where only large limits have none, a sentence on what to declare."""
+    found: dict[tuple[int, ...], Offer] = {}
+    for at in places:
+        try:
+            found[at] = plan(at)
+            continue
+        except InputError:
+            if not found:
+                raise
+        raise InputError(
+            "With limits that large the noise could not be drawn: declare a smaller most_rows in the policy."
+        )
+    return found
+
+
+def adaptive(choosing: "Adaptive", plans: Mapping[tuple[int, ...], Offer], terms: Terms) -> Offer:
+    """An offer that first chooses limits and then carries out one of the plans, which all keep the same promise."""
+    made, first = replace(choosing, plans=plans), next(iter(plans.values()))
+    asked = {"limits": [[choice.about, *map(str, choice.limits)] for choice in made.choices]}
+    cost = sum((choice.guarantee for choice in made.choices), terms.rest.restated(terms.neighbours))
+    named = {made.named(place): plan.parts for place, plan in made.plans.items()}
+    return Offer(
+        json.dumps({**json.loads(first.text), **asked, "shares": [str(CHOOSING), str(COUNTING)]}),
+        cost,
+        first.unit,
+        f"{made.why} {first.why}",
+        [*(part for choice in made.choices for part in choice.parts), one_of(terms.rest, named)],
+        made.caveats,
+        made,
+        Packing(made.pack, made.unpack),
+        found=made.found,
+    )
+
+
+class Drawn(NamedTuple):
+    """The limits that were chosen, and what was drawn within them."""
+
+    chosen: tuple[Chosen, ...]
+    within: Any
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Limits to choose, and a plan for each choice of them; `sets` says which limit of which tables each of them is."""
+
+    choices: tuple[LimitChoice, ...]
+    sets: tuple[tuple[tuple[str, ...], str], ...]
+    why: str
+    plans: Mapping[tuple[int, ...], Offer] = field(default_factory=dict)
+
+    def limits(self, places: tuple[int, ...]) -> dict[str, Limits]:
+        """The limits of each table that were chosen."""
+        found: dict[str, Limits] = {}
+        for (tables, name), choice, place in zip(self.sets, self.choices, places, strict=True):
+            for table in tables:
+                found[table] = replace(found.get(table, Limits()), **{name: int(choice.limits[place])})
+        return found
+
+    def settled(self, schema: Schema, places: tuple[int, ...]) -> Schema:
+        """The tables with the limits that were chosen."""
+        found = self.limits(places)
+        return with_limits(schema, {name: {n: t for n, t in vars(one).items() if t} for name, one in found.items()})
+
+    def named(self, places: tuple[int, ...]) -> str:
+        """Limits in words."""
+        pairs = zip(self.choices, places, strict=True)
+        return " and ".join(choice.named(place) for choice, place in pairs)
+
+    # Before it is paid
+
+    @property
+    def caveats(self) -> list[tuple[str, ...]]:
+        """What is left out, whichever limits are chosen."""
+        place, first = next(iter(self.plans.items()))
+        return first.procedure.left_out([Omission(choice.outlook) for choice in self.choices], self.limits(place))  # type: ignore[attr-defined,no-any-return]
+
+    def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
+        """The error of each column at each of the limits that may be chosen."""
+        by_limit = {self.named(place): plan.expected(sizes) for place, plan in self.plans.items()}
+        first = next(iter(by_limit.values()))
+        return [
+            tuple(_at_each(one, {name: found[i][j] for name, found in by_limit.items()}) for j, one in enumerate(row))
+            for i, row in enumerate(first)
+        ]
+
+    # Once it is paid
+
+    def draw(self, source: Source, schema: Schema, secret: bytes, rng: Random) -> Drawn:
+        """Choose each limit, then carry out the plan for them."""
+        found = tuple(choice.draw(source, schema, secret, rng) for choice in self.choices)
+        places = tuple(one.place for one in found)
+        return Drawn(found, self.plans[places].draw(source, self.settled(schema, places), secret, rng))
+
+    def answers(self, drawn: Drawn) -> list[tuple[Column, ...]]:
+        """The answers within the limits."""
+        return self._plan(drawn).answers(drawn.within)
+
+    def found(self, drawn: Drawn) -> list[tuple[str, ...]]:
+        """What was left out by the limits that were chosen."""
+        places = tuple(one.place for one in drawn.chosen)
+        parts = zip(self.choices, drawn.chosen, strict=True)
+        omitted = [Omission(choice.outcome(one)) for choice, one in parts]
+        return self._plan(drawn).procedure.left_out(omitted, self.limits(places))  # type: ignore[attr-defined,no-any-return]
+
+    def _plan(self, drawn: Drawn) -> Offer:
+        return self.plans[tuple(one.place for one in drawn.chosen)]
+
+    def pack(self, drawn: Drawn) -> bytes:
+        """The limits in a line, then what was drawn within them."""
+        return json.dumps([list(one) for one in drawn.chosen]).encode() + b"\n" + self._plan(drawn).pack(drawn.within)
+
+    def unpack(self, kept: bytes) -> Drawn:
+        """What was packed; raise PrivacyError if it is not that."""
+        line, _, within = kept.partition(b"\n")
+        try:
+            found = tuple(Chosen(int(place), int(above)) for place, above in json.loads(line))
+            plan = self.plans[tuple(one.place for one in found)]
+        except (ValueError, TypeError, KeyError):
+            raise PrivacyError(_CHANGED) from None
+        return Drawn(found, plan.unpack(within))
+
+
+def _at_each(column: Expected, by_limit: Mapping[str, Expected]) -> Expected:
+    """A column whose error depends on the limit: one line for each of them."""
+    return replace(column, mechanism="", sensitivity="", half_width=None, by_size={}, ranks=None, by_limit=by_limit)

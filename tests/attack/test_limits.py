@@ -1,0 +1,63 @@
+"""Policies that leave the limit on rows to each question: no plan moves by more than it states.
+
+`trial` carries out every plan of such a question, for both neighbours, so that different choices hide nothing.
+"""
+
+import random
+from dataclasses import replace
+
+import pytest
+from tests.attack import twins
+from tests.attack.attacks import marked
+from tests.attack.questions import PYTHON, Question, _sql
+from tests.attack.tables import random_world
+from tests.attack.trial import Convicted, attacked
+
+import noisette as nz
+
+EACH = {"rows": "each question", "most_rows": 4}
+SUM = Question(aggregates=("SUM(v.k)",))
+EVERY = [
+    Question(aggregates=("COUNT(*)",)),
+    SUM,
+    Question(keys=("v.g",), aggregates=("COUNT(*)", "AVG(v.x)")),
+    Question(source="v JOIN v AS w ON v.u = w.u", aggregates=("COUNT(*)",)),
+    Question(keys=("v.k", "v.b"), aggregates=("COUNT(*)",), spend=nz.ZCDP("1/4")),
+]
+
+
+def chosen(world):
+    """The same world with such a policy."""
+    tables = world.policy["tables"]
+    rules = {
+        name: {part: rule for part, rule in given.items() if part not in ("rows", "groups", "rows_per_group")} | EACH
+        if given.get("unit")
+        else given
+        for name, given in tables.items()
+    }
+    return replace(world, policy={"tables": rules})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_random_tables_and_questions(shelf, seed):
+    rng = random.Random(f"limits {seed}")
+    world = chosen(random_world(rng))
+    sums = [replace(_sql(rng), keys=(), aggregates=(f"SUM(LEAST(GREATEST(v.{c}, -1), 2))",)) for c in "kx"]
+    attacked(shelf, world, [*(_sql(rng) for _ in range(3)), *sums, Question(python=PYTHON["frame"](rng))])
+
+
+@pytest.mark.slow
+def test_the_marked_world_is_innocent(shelf):
+    assert attacked(shelf, chosen(marked()), EVERY)["answered"] == 2 * len(EVERY)
+
+
+@pytest.mark.slow_after(2)
+@pytest.mark.parametrize("twin", [twins.Twice, twins.Unbounded])
+@pytest.mark.parametrize("question", EVERY[:2], ids=str)
+def test_twins_are_convicted(shelf, twin, question):
+    if twin is twins.Unbounded and question is SUM:
+        pytest.skip("a clipped total drops no rows, so there are no limits to leave out")
+    shelf.shrinks = False
+    with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
+        attacked(shelf, chosen(marked()), [question], twin)

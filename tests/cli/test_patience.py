@@ -1,0 +1,61 @@
+"""A sign of life on a terminal, from every command that reads data or a ledger; the same whatever the data are."""
+
+import ast
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.tools import CANARY, NUMBER
+
+from noisette import cli
+
+COUNT = "SELECT count(*) AS n FROM visits"
+COMMANDS = {
+    "Explaining …": ("explain", COUNT, "--spend", "0.1"),
+    "Asking …": ("ask", COUNT, "--spend", "0.1"),
+    "Reading the ledger …": ("approve",),
+    "Verifying …": ("ledger", "verify"),
+}
+
+
+def on_terminal(*arguments):
+    """What a command shows on the error stream of a terminal."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "noisette", *arguments]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, timeout=120, check=False, env=environment)
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            block = os.read(ours, 1 << 16)
+        except OSError:  # the other end is closed
+            block = b""
+        if not block:
+            break
+        shown += block
+    os.close(ours)
+    return done.returncode, shown.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_terminal_shows_what_is_done(opened, words):
+    code, shown = on_terminal(*COMMANDS[words])
+    assert code == 0
+    assert words in shown
+    assert CANARY not in shown
+    assert str(NUMBER) not in shown
+
+
+def test_whatever_reads_data_or_a_ledger_shows_it():
+    """Each function of the command line that opens one has a spinner around it."""
+    opens = {"curator_of", "ledger_of", "project_of"}
+    for file in Path(cli.__file__).parent.rglob("*.py"):
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name not in opens:
+                calls = {getattr(each.func, "id", "") for each in ast.walk(node) if isinstance(each, ast.Call)}
+                assert not calls & opens or "patience" in calls, f"{file.name}: {node.name}"

@@ -1,0 +1,79 @@
+"""SQLAlchemy and pandas read answers as they read any database."""
+
+from fractions import Fraction
+
+import pandas
+import pytest
+import sqlalchemy
+from sqlalchemy import MetaData, Table, create_engine, func, inspect, select, text
+from tests.dbapi.test_connection import BY_WARD, PEOPLE, POLICY
+
+import noisette as nz
+from noisette.dbapi import connect
+
+
+@pytest.fixture
+def curator():
+    return nz.open(PEOPLE, budget=10, policy=POLICY)
+
+
+@pytest.fixture
+def engine(curator):
+    return create_engine("noisette://", creator=lambda: connect(curator, spend="0.5"))
+
+
+def test_pandas_reads_sql(engine):
+    frame = pandas.read_sql(BY_WARD, engine)
+    assert list(frame.columns) == ["ward", "n", "n_low", "n_high"]
+    assert len(frame) == 3
+    bound = pandas.read_sql(text("SELECT count(*) AS n FROM data WHERE age > :age"), engine, params={"age": 40})
+    assert len(bound) == 1
+
+
+def test_tables_are_reflected(engine):
+    with engine.connect() as connection:
+        seen = inspect(connection)
+        assert seen.get_table_names() == ["data"]
+        assert [c["name"] for c in seen.get_columns("data")] == ["age", "ward", "born"]
+        assert seen.has_table("data")
+        assert not seen.has_table("others")
+
+
+def test_expressions_are_compiled(engine, curator):
+    with engine.connect() as connection:
+        data = Table("data", MetaData(), autoload_with=connection)
+        asked = select(data.c.ward, func.count().label("n")).where(data.c.age > 40, data.c.ward == "o'clock")
+        found = connection.execute(asked.group_by(data.c.ward).order_by(func.count().desc()).limit(2))
+        assert len(found.fetchall()) == 2
+    assert len(curator.ledger.entries) == 1
+
+
+def test_a_statement_sets_its_price(engine, curator):
+    with engine.connect() as connection:
+        connection.execute(text(BY_WARD).execution_options(spend="0.125"))
+    assert [entry.guarantee.epsilon for entry in curator.ledger.entries] == [Fraction("1/8")]
+
+
+def test_errors_keep_their_sentence(engine):
+    with engine.connect() as connection:
+        with pytest.raises(sqlalchemy.exc.ProgrammingError, match="There is no column nope"):
+            connection.execute(text("SELECT nope FROM data"))
+        with pytest.raises(sqlalchemy.exc.ProgrammingError):
+            connection.execute(text("DELETE FROM data"))
+
+
+def test_a_url_names_what_to_open(tmp_path):
+    from pyarrow.parquet import write_table
+
+    path = tmp_path / "visits.parquet"
+    write_table(PEOPLE, path)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[tables.visits.columns.age]\nbounds = [0, 120]\n")
+    url = f"noisette:///{path}?spend=0.5&budget=1&policy={policy}&bars=no&level=0.9"
+    with create_engine(url).connect() as connection:
+        assert connection.execute(text("SELECT avg(age) AS mean FROM visits")).keys() == ["mean"]
+
+
+def test_a_url_without_a_path():
+    with pytest.raises(sqlalchemy.exc.ProgrammingError, match="Name what to open"):
+        create_engine("noisette://").connect()
