@@ -157,7 +157,7 @@ def asked(spark, scratch):
     drawn = {name: offer.procedure.draw(source, schema, bytes(32), SYSTEM) for name, source in sources.items()}
     return {
         name: [[str(v) for v in c.values] for c in offer.procedure.answers(each)[0]] for name, each in drawn.items()
-    }
+    } | {"ages": {str(town): [a for a, t in zip(ages, towns, strict=True) if t == town] for town in set(towns)}}
 
 
 def failure(spark, scratch, folder):

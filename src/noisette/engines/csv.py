@@ -14,7 +14,7 @@ letters like any other. Hence a line break within quotes is not supported: it en
 An empty field is NULL, and so is what cannot be read as the declared type.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
