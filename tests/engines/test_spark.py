@@ -13,17 +13,18 @@ from tests.spark import stored
 import noisette as nz
 from noisette.engines import open_source
 from noisette.engines.memory.source import Memory
-from noisette.engines.spark import opening, routing
-from noisette.engines.spark.executor import Layout, ask, of_units
+from noisette.engines.spark import executor, opening, routing
+from noisette.engines.spark.executor import Layout, _copies, ask, of_units
 from noisette.engines.spark.opening import SparkTable, spark_tables
 from noisette.engines.spark.versions import version_at
-from noisette.engines.sql.partial import merged, partial_schema
+from noisette.engines.sql.partial import merged, multiplied, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.query.expression import Name
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
 from noisette.query.plan import Scan
 from noisette.query.schema import Column, Limits, Table
+from noisette.query.sql import parse
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyspark", reason="Spark needs the extra spark")
@@ -48,7 +49,7 @@ def counted(source, columns, unit, limits, *measures, keys=()):
     request = Request(Scan("t", "t"), tuple(keys), (None,) * len(keys), measures, bounded)
     found = source.aggregate(request, {"t": table}, SECRET)
     rows = [m.tolist() for m in found.measures]
-    return sorted(zip(*(c.to_pylist() for c in found.keys.columns), *rows, strict=True)) if keys else rows
+    return sorted(zip(*(c.to_pylist() for c in found.keys.columns), *rows, strict=True), key=repr) if keys else rows
 
 
 # Opening
@@ -219,7 +220,7 @@ def test_units_that_are_torn_apart_are_noticed(engine, request, tmp_path, monkey
     session = request.getfixturevalue(engine)
     right = many(Memory({"t": MANY}, hash_of=duckdb_hash))
     assert many(stored(session, tmp_path, {"t": MANY})) == right
-    monkeypatch.setattr(routing, "_together", lambda sent, _: routing.functions_of(sent).rand())
+    monkeypatch.setattr(routing, "_together", lambda sent, *_: routing.functions_of(sent).rand())
     assert many(stored(session, tmp_path, {"t": MANY}))[:2] > right[:2]
 
 
@@ -236,7 +237,7 @@ def test_units_in_text_that_is_not_valid_stay_together(spark, tmp_path, monkeypa
     columns = {"who": Kind("text"), "x": WHOLE}
     asked = columns, "who", Limits(rows=1), Measure("rows"), Measure("units")
     assert counted(stored(spark, tmp_path, table), *asked) == counted(Memory(table), *asked) == [[3], [3]]
-    monkeypatch.setattr(routing, "_together", lambda sent, _: routing.quoted(sent, "owner"))
+    monkeypatch.setattr(routing, "_together", lambda sent, unit, _: routing.quoted(sent, unit))
     assert counted(stored(spark, tmp_path, table), *asked) != [[3], [3]]
 
 
@@ -269,6 +270,84 @@ def test_one_unit_or_one_group_with_half_of_the_table(sail, tmp_path):
     asked = columns, "who", Limits(groups=1, rows_per_group=2), Measure("rows"), Measure("units")
     one = counted(stored(sail, tmp_path, {"t": heavy}), *asked, keys=(X,))
     assert one == counted(open_source({"t": heavy}), *asked, keys=(X,))
+
+
+# Equal rows
+
+OFTEN = pyarrow.table(
+    {"x": [3] * 16_500 + [4] * 300 + [5, None, 99] * 2, "y": ["a"] * 16_500 + ["b"] * 300 + ["b", "c", None] * 2}
+)
+HISTOGRAM = Measure("histogram", X, Fraction(1), 0, 9)
+PLAIN = (Measure("rows"), Measure("count", X), Measure("sum", X, Fraction(1), 0, 9), Measure("distinct", X), HISTOGRAM)
+
+
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+@pytest.mark.parametrize("keys", [(), (X,), (Name("t.y"),)], ids=["all", "x", "y"])
+def test_equal_rows_travel_once_and_count_as_often_as_they_are_there(engine, keys, request, tmp_path, monkeypatch):
+    session = request.getfixturevalue(engine)
+    columns = {"x": WHOLE, "y": Kind("text", keys=("a", "b"))}
+    asked = columns, None, Limits(), *PLAIN
+    right = counted(Memory({"t": OFTEN}), *asked, keys=keys)
+    assert counted(stored(session, tmp_path, {"t": OFTEN}), *asked, keys=keys) == right
+    monkeypatch.setattr(
+        "noisette.engines.spark.source.counted", lambda rows: rows.distinct().selectExpr("*", "1L AS count")
+    )
+    assert counted(stored(session, tmp_path, {"t": OFTEN}), *asked, keys=keys) != right
+
+
+def test_a_row_that_is_there_a_trillion_times_costs_its_digits():
+    """Each table of copies has fewer than 128 of a row, and together they are as many as it says."""
+    counts = [1, 127, 128, 2**40 + 129, 3]
+    rows = pyarrow.table({"c0": [0, 1, 2, 3, 4], "count": counts})
+    found = dict.fromkeys(range(5), 0)
+    for times, copies in _copies(rows):
+        for one in copies.column("c0").to_pylist():
+            found[one] += times
+        assert len(copies) < 5 * 128
+    assert list(found.values()) == counts
+
+
+def test_copies_come_in_chunks(monkeypatch):
+    monkeypatch.setattr(executor, "_CHUNK", 10)
+    rows = pyarrow.table({"c0": list(range(9)), "count": [7, 7, 7, 30, 1, 1, 1, 200, 1]})
+    made = list(_copies(rows))
+    assert max(len(copies) for _, copies in made) <= 10 + 127
+    assert len(made) > 5
+    assert sum(times * len(copies) for times, copies in made) == 255
+
+
+def test_parts_of_many_copies_are_whole_numbers_of_any_size():
+    measures = (Measure("rows"), Measure("sum", X, Fraction(1), 0, 9))
+    none = {"what": [None], "cell": [None], "value": [None]}
+    parts = pyarrow.table({"code": [0], **none, "m0": [5], "m1": [2**80 + 1]}, partial_schema(None, measures))
+    made = multiplied(parts, 2**35)
+    assert [int(made.column(name)[0].as_py()) for name in ("m0", "m1")] == [5 * 2**35, (2**80 + 1) * 2**35]
+    assert made.schema.equals(parts.schema)
+
+
+@pytest.mark.parametrize(
+    ("keys", "measure", "kind", "stored_as", "few"),
+    [
+        ((), Measure("rows"), Kind("integer"), "BIGINT", True),  # nothing is read
+        ((Name("t.key"),), Measure("rows"), Kind("integer"), "BIGINT", True),  # keys alone
+        ((Name("t.key"),), Measure("count", X), Kind("integer"), "BIGINT", False),  # and what may differ in each row
+        ((), Measure("count", X), WHOLE, "BIGINT", True),  # ten values are declared
+        ((), Measure("count", X), WHOLE, "DOUBLE", False),  # of which 0 could be two
+        ((), Measure("count", X), Kind("integer", Fraction(0), Fraction(10**6), Fraction(1)), "BIGINT", False),
+    ],
+)
+def test_declarations_alone_say_whether_equal_rows_are_counted(keys, measure, kind, stored_as, few):
+    table = Table("t", (Column("x", kind), Column("key", Kind("text"))), unit=None, limits=Limits())
+    request = Request(Scan("t", "t"), keys, (None,) * len(keys), (measure,), None)
+    assert routing.few_differ(request, table, {"x": stored_as, "key": "VARCHAR"}, {"t": table}) is few
+
+
+def test_what_a_filter_reads_is_no_key():
+    """Groups by a key alone would be few; with what the filter reads, each row may differ."""
+    table = Table("t", (Column("x", Kind("integer")), Column("key", Kind("text"))), unit=None, limits=Limits())
+    query = parse("SELECT key, count(*) FROM t WHERE x > 3 GROUP BY key", {"t": table})
+    request = Request(query.source, query.keys, (None,), (Measure("rows"),), None)
+    assert not routing.few_differ(request, table, {"x": "BIGINT", "key": "VARCHAR"}, {"t": table})
 
 
 # Failures

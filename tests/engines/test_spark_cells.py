@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pyarrow
@@ -19,7 +20,9 @@ from tests.query.test_design import KNOWN, UNKNOWN, designed
 from noisette.engines.contract import CellDraw
 from noisette.engines.spark.cells import CellLayout, canonical, encoded
 from noisette.engines.spark.commit import _applied, _Task, _together
+from noisette.engines.spark.executor import merge_parts
 from noisette.engines.spark.scratch import Scratch, _machine
+from noisette.engines.sql.partial import partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.keyed import keyed_digest
 from noisette.exact.random import SYSTEM
@@ -27,7 +30,7 @@ from noisette.laws import DiscreteLaplace
 from noisette.mechanisms import Geometric
 from noisette.privacy import Approx
 from noisette.query.draw import TaskDraw
-from noisette.query.measure import Exact
+from noisette.query.measure import Exact, Measure
 
 KEY = bytes(range(32))
 MOMENT = datetime.datetime(1582, 10, 14, 23, 59, 59, 999999)
@@ -320,10 +323,34 @@ def test_words_of_a_task_are_fixed():
     assert "4711" not in str(caught.value)
 
 
-def test_a_partition_that_is_not_sorted_by_bucket_is_refused():
-    batches = partition(cells_of(TEXTS), 4, 100)
-    with pytest.raises(NoisetteError, match="could not be noised"):
-        list(_applied(_Task(KEY, Steps(), TEXTS), iter([*batches, *batches])))
+def test_cells_that_come_in_parts_are_added_up_before_they_are_noised():
+    """Whatever the parts and their order; without that, each part is noised by itself, and there is no answer."""
+    measures = (Measure("rows"),)
+    cells = cells_of(TEXTS)
+    numbers = cells.column("m0").to_numpy()
+    columns = partial_schema([pyarrow.string()], measures)
+
+    def batches(*shares, order=1):
+        parts = [pyarrow.table({"k0": cells.column("k0"), "m0": share}) for share in shares]
+        parts = [t.add_column(0, "bucket", pyarrow.array(np.arange(len(t), dtype=np.int32) % 4)) for t in parts]
+        for name in ("value", "cell", "what"):
+            parts = [t.add_column(2, name, pyarrow.nulls(len(t), columns.field(name).type)) for t in parts]
+        return iter([batch for part in parts[::order] for batch in part.to_batches(7)][::order])
+
+    added_up = partial(merge_parts, measures=measures)
+
+    def drawn(batches, merge=added_up):
+        task = _Task(KEY, Steps(), TEXTS, merge)
+        return pyarrow.Table.from_batches(_applied(task, batches), task.empty.schema)
+
+    whole = noised(_Task(KEY, Steps(), TEXTS), cells)
+    third = numbers // 3
+    assert drawn(batches(numbers)).equals(whole)
+    assert drawn(batches(third, numbers - third)).equals(whole)
+    assert drawn(batches(third, third, numbers - 2 * third, order=-1)).equals(whole)
+    apart = drawn(batches(third, numbers - third), merge=None)
+    with pytest.raises(UnfinishedError):
+        _together([apart], Steps(), TEXTS)
 
 
 def test_the_key_is_in_no_text():

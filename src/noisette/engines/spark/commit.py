@@ -1,6 +1,6 @@
 """A cell is noised once, whatever Spark does: retries, speculation, lost executors, a second look at a lazy frame.
 
-    cells -> bucket -> repartition -> mapInArrow(draw with coins of the bucket) -> Parquet, committed once -> read
+    parts of cells -> bucket -> repartition -> mapInArrow(add up; draw with coins of the bucket) -> Parquet -> read
 
 A bucket is a set of cells by a hash of their keys. One task has all cells of a bucket, and its coins follow from a
 fresh secret key, the bucket and all cells in it, keys and values (`exact.keyed`). So a task that runs again repeats its
@@ -14,7 +14,7 @@ in no plan text, file name or log. Nobody else must read along: switch on encryp
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow
@@ -40,13 +40,26 @@ _PURPOSE = b"noisette bucket"
 _FAILED = "The cells of this question could not be noised."  # no other words leave a task: they may quote data
 
 
-def noised_once(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, scratch: Scratch, rng: Random = SYSTEM) -> T:
+Merge: TypeAlias = Callable[[pyarrow.Table], pyarrow.Table]
+"""Makes cells of their parts; whatever columns come before the keys stay as they are."""
+
+
+def noised_once(
+    cells: "DataFrame",
+    draw: CellDraw[T],
+    layout: CellLayout,
+    scratch: Scratch,
+    rng: Random = SYSTEM,
+    *,
+    merge: Merge | None = None,
+) -> T:
     """Apply a draw to each cell on the executors, commit what was drawn, and return that.
 
-    Raise UnfinishedError where the cluster or the storage fails: nothing was released, and what was written is deleted.
+    `merge` adds up cells that come in parts. Raise UnfinishedError where the cluster or the storage fails: nothing was
+    released, and what was written is deleted.
     """
     with scratch.folder() as name:
-        _written(lambda: noised(cells, draw, layout, rng), f"{scratch.address}/{name}")
+        _written(lambda: noised(cells, draw, layout, rng, merge=merge), f"{scratch.address}/{name}")
         return draw.read(_together(scratch.committed(name), draw, layout))
 
 
@@ -60,7 +73,9 @@ def _written(make: "Callable[[], DataFrame]", address: str) -> None:
     raise UnfinishedError if lost else NoisetteError(_FAILED)
 
 
-def noised(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, rng: Random = SYSTEM) -> "DataFrame":
+def noised(
+    cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, rng: Random = SYSTEM, *, merge: Merge | None = None
+) -> "DataFrame":
     """The lazy frame of what is drawn; it has the same rows whenever it is computed from the same cells.
 
     The hash of the buckets has a salt, which is no secret: nobody can know it when keys are chosen, so that nobody can
@@ -70,8 +85,8 @@ def noised(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, rng: Rando
     tasks = _tasks(cells.sparkSession.conf.get("spark.sql.shuffle.partitions", ""))
     salt, buckets = f.lit(rng.bits(62)), f.lit(max(_BUCKETS, tasks))
     bucket = f.pmod(f.xxhash64(salt, *layout.names), buckets).cast("int")
-    frame = cells.withColumn(_BUCKET, bucket).repartition(tasks, _BUCKET).sortWithinPartitions(_BUCKET)
-    task = _Task(new_key(rng), draw, layout)
+    frame = cells.select(bucket.alias(_BUCKET), "*").repartition(tasks, _BUCKET)
+    task = _Task(new_key(rng), draw, layout, merge)
     return frame.mapInArrow(partial(_applied, task), spark_schema(task.empty.schema))
 
 
@@ -90,6 +105,7 @@ class _Task:
     key: bytes
     draw: CellDraw[Any]
     layout: CellLayout
+    merge: Merge | None = None
 
     def drawn(self, bucket: int, cells: pyarrow.Table) -> pyarrow.Table:
         """What is drawn of all cells of a bucket."""
@@ -121,8 +137,10 @@ def _stored_keys(table: pyarrow.Table, layout: CellLayout) -> pyarrow.Table:
 def _applied(task: _Task, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Noise the buckets of a partition, one after the other."""
     try:
-        for bucket, cells in _buckets(batches):
-            yield from task.drawn(bucket, cells).to_batches()
+        if some := list(batches):
+            cells = pyarrow.Table.from_batches(some)
+            for bucket, own in _buckets(cells if task.merge is None else task.merge(cells)):
+                yield from task.drawn(bucket, own).to_batches()
     except Exception:
         pass
     else:
@@ -130,23 +148,14 @@ def _applied(task: _Task, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[py
     raise NoisetteError(_FAILED)
 
 
-def _buckets(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[tuple[int, pyarrow.Table]]:
-    """The buckets of a partition that is sorted by them, each with all its cells."""
-    last, parts = -1, list[pyarrow.RecordBatch]()
-    for batch in batches:
-        numbers = batch.column(_BUCKET).to_numpy()
-        ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
-        for start, end in zip([0, *ends], ends, strict=False):
-            bucket = int(numbers[start])
-            if bucket != last and parts:
-                yield last, pyarrow.Table.from_batches(parts)
-                parts = []
-            if bucket < last:
-                raise NoisetteError(_FAILED)
-            last = bucket
-            parts.append(batch.slice(start, end - start))
-    if parts:
-        yield last, pyarrow.Table.from_batches(parts)
+def _buckets(cells: pyarrow.Table) -> Iterator[tuple[int, pyarrow.Table]]:
+    """The buckets of a partition, each with all its cells."""
+    numbers = cells.column(_BUCKET).to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    cells, numbers = cells.take(pyarrow.array(order)), numbers[order]
+    ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)] if len(numbers) else []
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield int(numbers[start]), cells.slice(start, end - start)
 
 
 # What was committed

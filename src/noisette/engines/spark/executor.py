@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import pyarrow
 from pyarrow import compute
 
@@ -19,7 +20,19 @@ if TYPE_CHECKING:
 
     from noisette.engines.duckdb.source import DuckDB
 
-__all__ = ["TAG", "Batches", "Function", "Layout", "ask", "merging", "of_units", "valid_rows"]
+__all__ = [
+    "COUNT",
+    "TAG",
+    "Batches",
+    "Function",
+    "Layout",
+    "ask",
+    "merge_parts",
+    "merging",
+    "of_counted",
+    "of_units",
+    "valid_rows",
+]
 
 Batches: TypeAlias = Iterable[pyarrow.RecordBatch]
 Function: TypeAlias = Callable[[Batches], Iterator[pyarrow.RecordBatch]]
@@ -27,6 +40,10 @@ Function: TypeAlias = Callable[[Batches], Iterator[pyarrow.RecordBatch]]
 TAG = "table"
 """The column that says of which table a row is, where the rows of several travel together."""
 
+COUNT = "count"
+"""The column that says how many rows are equal to a row, where different ones travel once."""
+
+_DIGIT = 7  # bits: a row that stands for many is copied less than 128 times, whatever its number is
 _CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
 _FAILED = "An executor could not compute this; what it said stays inside, since it may quote data."
 
@@ -68,19 +85,58 @@ def of_units(
     return computed
 
 
-def merging(measures: Sequence[Measure], result: pyarrow.Schema) -> Function:
-    """A function that adds up all parts of some groups."""
+def of_counted(layout: Layout, partial: "Callable[[DuckDB], pyarrow.Table]", result: pyarrow.Schema) -> Function:
+    """A function of different rows, with how many there are of each, where each row is a unit.
+
+    Parts add up over rows, so those of n equal rows are n times those of one. With n = a + 128 b + ... they are those
+    of a rows, 128 times those of b rows, and so on: a number of rows costs its digits.
+    """
 
     def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-        from noisette.engines.sql.partial import merged
+        from noisette.engines.sql.partial import multiplied
 
         def made() -> Iterator[pyarrow.RecordBatch]:
-            for parts in _tables(batches, None):
-                yield from _typed(merged(parts, measures, ask), result)
+            for rows in _tables(batches, _CHUNK):
+                for times, copies in _copies(rows):
+                    yield from _typed(multiplied(partial(layout.engine(copies)), times), result)
 
         return _quietly(made)
 
     return computed
+
+
+def _copies(rows: pyarrow.Table) -> Iterator[tuple[int, pyarrow.Table]]:
+    """Tables of copies of rows, and how often each table counts: together, each row as often as its number says."""
+    counts = rows.column(COUNT).to_numpy()
+    rows = rows.drop_columns([COUNT])
+    for shift in range(0, int(counts.max()).bit_length(), _DIGIT):
+        digits = (counts >> shift) & ((1 << _DIGIT) - 1)
+        total = np.cumsum(digits)
+        ends = np.minimum(np.searchsorted(total, np.arange(_CHUNK, total[-1] + _CHUNK, _CHUNK)) + 1, len(rows)).tolist()
+        for start, end in zip([0, *ends], ends, strict=False):
+            at = np.repeat(np.arange(start, end), digits[start:end])
+            if len(at):
+                yield 1 << shift, rows.take(pyarrow.array(at))
+
+
+def merging(measures: Sequence[Measure], result: pyarrow.Schema) -> Function:
+    """A function that adds up all parts of some groups."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for parts in _tables(batches, None):
+                yield from _typed(merge_parts(parts, measures), result)
+
+        return _quietly(made)
+
+    return computed
+
+
+def merge_parts(parts: pyarrow.Table, measures: Sequence[Measure]) -> pyarrow.Table:
+    """The cells of some groups, from all of their parts."""
+    from noisette.engines.sql.partial import merged
+
+    return merged(parts, measures, ask)
 
 
 def valid_rows() -> Function:

@@ -4,22 +4,29 @@ Rows are sent to their unit's executor, and DuckDB decides there what is equal. 
 units one, but never one unit two: text in which a byte is not UTF-8 is read with question marks in its place, and all
 such texts go together with those that have a question mark. Along a foreign key a row goes where the row it refers to
 goes; a row without a unit, or whose key refers to none, belongs to nobody and goes nowhere.
+
+Where each row is a unit, equal rows may be counted instead and travel once.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from noisette.engines.contract import FLOATS, INTEGERS, base_type
+from noisette.engines.needed import needed_columns, needed_of_request
 from noisette.engines.spark.catalogue import functions_of, quoted
-from noisette.engines.spark.executor import TAG, valid_rows
+from noisette.engines.spark.executor import COUNT, TAG, valid_rows
+from noisette.query.expression import columns_of
+from noisette.query.measure import Request
 from noisette.query.schema import Schema, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["routed"]
+__all__ = ["counted", "few_differ", "routed"]
 
 _OWNER = "owner"
+_FEW = 1 << 17  # different rows that are counted sooner than sent
 
 
 def routed(
@@ -37,6 +44,9 @@ def routed(
     functions = functions_of(first)
     if tables[0].unit is None:
         return first.select(*_own(first, columns[tables[0].name]))
+    kind = stored[tables[0].owner][tables[0].unit]
+    if len(tables) == 1 and not tables[0].through and base_type(kind) not in FLOATS:
+        return _of_one_table(first, stored[tables[0].name], tables[0], columns[tables[0].name])
     every = sorted((i, name, table.name) for table in tables for i, name in columns[table.name])
     types = {(field.name, t.name): field.dataType for t in tables for field in frames[t.name].schema.fields}
     sent: DataFrame | None = None
@@ -50,8 +60,38 @@ def routed(
         part = own.select(functions.col(_OWNER), *tags, *made)
         sent = part if sent is None else sent.unionAll(part)
     assert sent is not None
-    kind = stored[tables[0].owner][tables[0].unit]
-    return sent.repartition(_together(sent, kind)).drop(_OWNER)
+    return sent.repartition(_together(sent, _OWNER, kind)).drop(_OWNER)
+
+
+def _of_one_table(
+    frame: "DataFrame", stored: Mapping[str, str], table: Table, columns: Sequence[tuple[int, str]]
+) -> "DataFrame":
+    """The same of a table whose unit is among the columns: nothing else travels."""
+    unit = table.unit or ""
+    own = frame.filter(quoted(frame, unit).isNotNull()).select(*_own(frame, columns))
+    return own.repartition(_together(own, next(f"c{i}" for i, name in columns if name == unit), stored[unit]))
+
+
+def counted(rows: "DataFrame") -> "DataFrame":
+    """The different rows, with how many there are of each."""
+    functions = functions_of(rows)
+    return rows.groupBy(*rows.columns).agg(functions.count(functions.lit(1)).alias(COUNT))
+
+
+def few_differ(request: Request, table: Table, stored: Mapping[str, str], schema: Schema) -> bool:
+    """Whether equal rows are counted before they are sent; declarations alone say so, and data has no part in it.
+
+    They are where keys are all that is read, since a group-by compares them anyway, and where few different rows are
+    declared. Floating-point numbers are not compared: 0 and -0 would be one.
+    """
+    read = needed_of_request(request, schema)[table.name]
+    filtered = needed_columns(request.source, (), schema)[table.name]
+    keys = {name for key in request.keys for name in columns_of(key)}
+    others = read - (needed_columns(request.source, keys, schema)[table.name] - filtered)
+    if any(base_type(stored[name]) in FLOATS for name in read):
+        return False
+    sizes = [table.column(name).kind.count for name in read]
+    return not others or math.prod(_FEW + 1 if size is None else size for size in sizes) <= _FEW
 
 
 def _own(frame: "DataFrame", columns: Sequence[tuple[int, str]]) -> list["Column"]:
@@ -90,9 +130,9 @@ def _with_owner(
     return child.join(parent, met, "inner").drop(*(name for pair in pairs for name in pair))
 
 
-def _together(sent: "DataFrame", stored: str) -> "Column":
+def _together(sent: "DataFrame", unit: str, stored: str) -> "Column":
     """What rows are sent by: equal for units that are equal when they are clean."""
-    functions, owner = functions_of(sent), quoted(sent, _OWNER)
+    functions, owner = functions_of(sent), quoted(sent, unit)
     if base_type(stored) != "VARCHAR":
         return owner
     mark = functions.lit("?")

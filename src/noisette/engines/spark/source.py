@@ -9,6 +9,7 @@ Spark itself reads, sends, joins rows to those that their keys refer to, and rep
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -21,9 +22,9 @@ from noisette.engines.needed import needed_columns, needed_of_request
 from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema, stored_type
 from noisette.engines.spark.cells import CellLayout
 from noisette.engines.spark.commit import noised_once
-from noisette.engines.spark.executor import Layout, merging, of_units
+from noisette.engines.spark.executor import Layout, merge_parts, merging, of_counted, of_units
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
-from noisette.engines.spark.routing import routed
+from noisette.engines.spark.routing import counted, few_differ, routed
 from noisette.engines.sql.partial import merged_schema, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
@@ -127,7 +128,9 @@ class Spark(Source):
         def read(engine: DuckDB) -> pyarrow.Table:
             return engine.owned_rows(relation, columns, schema, secret)
 
-        found = _on(self._computed(relation, needed, schema, read, result).toArrow)
+        rows, layout = self._routed(needed, schema)
+        function = of_units(layout, read, result, whole=owner is not None)
+        found = _on(rows.mapInArrow(function, spark_schema(result)).toArrow)
         if owner is None:
             return found
         ranks = compute.rank(found.column(UNIT), tiebreaker="dense")
@@ -142,8 +145,9 @@ class Spark(Source):
         known = None not in request.domains or shape_of(request.source, schema).public
         if self._scratch is None or known or not isinstance(draw, CellDraw):
             return super().release(request, draw, schema, secret, rng)
-        cells, layout = self._cells(request, schema, secret), CellLayout.of(request, schema)
-        released: T = noised_once(cells, draw, layout, self._scratch, rng)
+        parts, _ = self._parts(request, schema, secret)
+        merge = partial(merge_parts, measures=request.measures)
+        released: T = noised_once(parts, draw, CellLayout.of(request, schema), self._scratch, rng, merge=merge)
         return released
 
     # Frames
@@ -154,28 +158,31 @@ class Spark(Source):
         `code` is the place of a group where all domains are known; groups without rows may be missing. Measures are m0,
         m1, ...: whole numbers, cut at +-2^62, or lists of them for histograms.
         """
-        scope = shape_of(request.source, schema).columns
-        known = None not in request.domains
-        types = None if known else [ARROW[kind_of(key, scope).type] for key in request.keys]
-        parts = partial_schema(types, request.measures)
-
-        def computed(engine: DuckDB) -> pyarrow.Table:
-            return engine.partial(request, schema, secret)
-
-        frame = self._computed(request.source, needed_of_request(request, schema), schema, computed, parts)
+        frame, parts = self._parts(request, schema, secret)
         cells = merged_schema(parts, request.measures)
         places = [quoted(frame, name) for name in parts.names[: parts.names.index("what")]]
         return frame.repartition(*places).mapInArrow(merging(request.measures, cells), spark_schema(cells))
 
-    def _computed(
-        self,
-        relation: Relation,
-        needed: Mapping[str, frozenset[str]],
-        schema: Schema,
-        compute_: Callable[[DuckDB], pyarrow.Table],
-        result: pyarrow.Schema,
-    ) -> "DataFrame":
-        """What is computed of the rows of each unit that a relation reads."""
+    def _parts(self, request: Request, schema: Schema, secret: bytes) -> tuple["DataFrame", pyarrow.Schema]:
+        """The parts of exact cells that executors find in the rows of some units (`sql.partial`), and their columns."""
+        scope = shape_of(request.source, schema).columns
+        known = None not in request.domains
+        types = None if known else [ARROW[kind_of(key, scope).type] for key in request.keys]
+        result = partial_schema(types, request.measures)
+
+        def computed(engine: DuckDB) -> pyarrow.Table:
+            return engine.partial(request, schema, secret)
+
+        needed = needed_of_request(request, schema)
+        rows, layout = self._routed(needed, schema)
+        table = next(schema[name] for name in needed if not schema[name].public)
+        if table.unit is None and few_differ(request, table, self.stored(table.name), schema):
+            return counted(rows).mapInArrow(of_counted(layout, computed, result), spark_schema(result)), result
+        function = of_units(layout, computed, result, whole=table.unit is not None)
+        return rows.mapInArrow(function, spark_schema(result)), result
+
+    def _routed(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> tuple["DataFrame", Layout]:
+        """The rows of private tables, each with all rows of its unit, and how they travel."""
         read = [schema[name] for name in needed]
         private = [table for table in read if not table.public]
         numbered = iter(range(sum(len(columns) for columns in needed.values())))
@@ -183,9 +190,7 @@ class Spark(Source):
         stored = {table.name: self.stored(table.name) for table in read}
         public = tuple((table.name, self._stream(table.name, needed[table.name])) for table in read if table.public)
         layout = Layout(tuple((name, tuple(own)) for name, own in columns.items()), public)
-        rows = routed(self._frames, stored, private, columns, schema)
-        whole = private[0].unit is not None
-        return rows.mapInArrow(of_units(layout, compute_, result, whole=whole), spark_schema(result))
+        return routed(self._frames, stored, private, columns, schema), layout
 
     # What comes here
 

@@ -35,7 +35,7 @@ from noisette.engines.sql.relation import selected
 from noisette.engines.sql.syntax import column, is_null, number, try_cast
 from noisette.query.measure import Measure
 
-__all__ = ["Ask", "merged", "merged_schema", "partial_retained", "partial_rows", "partial_schema"]
+__all__ = ["Ask", "merged", "merged_schema", "multiplied", "partial_retained", "partial_rows", "partial_schema"]
 
 WIDE = pyarrow.decimal128(38, 0)
 """Sums of up to 2^64 rows of at most 2^62 steps each."""
@@ -148,6 +148,17 @@ def _filled(part: pyarrow.Table, keys: pyarrow.Table, what: int | None, measures
     empty = {f.name: pyarrow.nulls(len(part), f.type) for f in schema if f.name not in made}
     columns = made | empty
     return pyarrow.table([columns[field.name].cast(field.type) for field in schema], schema)
+
+
+def multiplied(parts: pyarrow.Table, times: int) -> pyarrow.Table:
+    """The parts of as many copies of the rows: numbers of any size stay whole."""
+    if times == 1:
+        return parts
+    for i in range(parts.column_names.index("value") + 1, parts.num_columns):
+        field = parts.schema.field(i)
+        numbers = [None if number is None else int(number) * times for number in parts.column(i).to_pylist()]
+        parts = parts.set_column(i, field, pyarrow.array(numbers, field.type))
+    return parts
 
 
 # Parts of all units together
