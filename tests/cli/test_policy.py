@@ -177,10 +177,13 @@ def test_files_that_are_no_csv(here, content, said):
     assert not (here / ".noisette").exists()
 
 
-@pytest.mark.parametrize("file", ["visits.csv", "visits.parquet"])
-def test_a_unit_that_is_mistyped(here, file):
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [("visits.csv", "The first line of table visits names"), ("visits.parquet", "Table visits has")],
+)
+def test_a_unit_that_is_mistyped(here, file, said):
     found = refused(2, "open", file, "--unit", "patientid", "--rows", "1", "--budget", "1")
-    assert found == "Table visits has no column patientid: did you mean patient_id?\n"
+    assert found == f"{said} no column patientid: did you mean patient_id?\n"
 
 
 @pytest.mark.slow
