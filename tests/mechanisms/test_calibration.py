@@ -134,7 +134,7 @@ def test_halving_ends_where_bisection_does(root, power, shift, times, falling):
     assert halved(delta, most, inside, outside, times=times, monotone=False) == expected
 
 
-@pytest.mark.parametrize(("kind", "most"), [(nz.Geometric, 4), (nz.Gaussian, 12)])
+@pytest.mark.parametrize(("kind", "most"), [(nz.Geometric, 4), (nz.Gaussian, 6)])
 def test_a_shared_promise_takes_few_compositions(kind, most, monkeypatch):
     looks = []
     known = nz.Pure.delta_at
@@ -143,3 +143,24 @@ def test_a_shared_promise_takes_few_compositions(kind, most, monkeypatch):
     made = nz.calibrate(kind, nz.Approx(1, "1e-9"), times=2)
     assert len(looks) <= most, "bisection takes 16 and 20"
     assert made.guarantee(1) * 2 <= nz.Approx(1, "1e-9")
+
+
+@given(
+    root=st.fractions("1/100", "99/100", max_denominator=10**6),
+    wrong=st.fractions("-1/50", "1/50", max_denominator=10**6),
+    times=st.integers(0, 40),
+)
+def test_a_wrong_guess_changes_nothing(root, wrong, times):
+    most, ends = Fraction(float(root) ** 3), (Fraction(0), Fraction(1))
+
+    def delta(x):
+        return float(x) ** 3
+
+    assert halved(delta, most, *ends, times=times, near=root + wrong) == bisected(delta, most, *ends, times)
+
+
+def test_a_good_guess_takes_four_looks(monkeypatch):
+    looks, known = [], nz.Gaussian.delta_at
+    monkeypatch.setattr(nz.Gaussian, "delta_at", lambda self, *a: looks.append(self.sigma) or known(self, *a))
+    nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-9"))
+    assert len(looks) <= 5, "bisection takes 45"

@@ -12,7 +12,7 @@ from noisette.exact.frozen import Read
 from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.rational import sqrt_down
 from noisette.mechanisms.contract import Distance, Mechanism
-from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
+from noisette.privacy.convert import gaussian_distance, pure_within_approx, pure_within_zcdp, range_within_approx
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.promise import Spend, as_promise
@@ -104,28 +104,24 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
     def delta(budget: Fraction) -> float:
         return (one(share(budget)).guarantee(sensitivity) * times).delta_at(promise.epsilon)
 
-    low = _first_rho(promise) / times if concentrated else promise.epsilon / times
+    near = Fraction(gaussian_distance(promise.epsilon, promise.delta)) ** 2 / 2 / times if concentrated else None
+    low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
+    if near and low:
+        low *= 1 << max(0, floor_log2(near / low))
     while delta(low) > promise.delta:
         low /= 2
     high = 2 * low
     while delta(high) <= promise.delta:
         low, high = high, 2 * high
-    low, high = halved(delta, promise.delta, low, high, times=13, monotone=options.get("grid") is None)
+    monotone = options.get("grid") is None
+    low, high = halved(delta, promise.delta, low, high, times=13, monotone=monotone, near=near)
     while high > low * Fraction(10001, 10000):
         low, high = halved(delta, promise.delta, low, high, times=1)
     return one(share(low))
 
 
-def _first_rho(promise: Approx) -> Fraction:
-    """A rho that is less than needed, for usual promises by a factor of 2 to 4.
-
-    It is a power of two times e^2 / (100 (1 + L)), at most e^2 / (4 (1 + L + e)) where e is not large; L = ln(1/delta).
-    That much zCDP keeps the promise, since rho + 2 sqrt(rho L) <= e.   [Bun-Steinke 2016, Proposition 1.3]
-    """
-    d = promise.delta
-    log = 1 + (Fraction(math.log(d.denominator) - math.log(d.numerator)) if d else Fraction(0))
-    octaves = floor_log2(25 * log / (log + promise.epsilon))
-    return promise.epsilon**2 / (100 * log) * (1 << max(0, octaves))
+def _log(delta: Fraction) -> Fraction:
+    return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
 
 
 def halved(
@@ -136,13 +132,15 @@ def halved(
     *,
     times: int,
     monotone: bool = True,
+    near: Fraction | None = None,
 ) -> tuple[Fraction, Fraction]:
     """Halve an interval several times, keeping delta <= most at the end `inside` and delta > most at the other.
 
     Bisection finds the same ends where delta is monotone, in more steps. Here delta is computed where the line through
     the logarithms at both ends meets that of `most`, or the line through the deltas where one is 0. An end that stays
     counts half the next time (the Illinois algorithm, Dowell-Jarratt 1971); too many steps end in bisection. So does
-    a delta that is not monotone, such as that of whole Gaussian noise with a sigma below 1.
+    a delta that is not monotone, such as that of whole Gaussian noise with a sigma below 1. `near` is where delta is
+    expected to meet `most`, if that is known.
 
     >>> places = []
     >>> def delta(x):
@@ -155,6 +153,8 @@ def halved(
     step, target, last = (outside - inside) / 2**times, float(most), None
     places, weights = [0, 2**times], [1.0, 1.0]
     deltas = [delta(inside), delta(outside)] if monotone else [0.0, 1.0]
+    first = math.floor(((near or inside) - inside) / step)
+    guesses = [first, first + 1] if near is not None and monotone else []
     for count in itertools.count(0 if monotone else times):
         if places[1] - places[0] == 1:
             break
@@ -162,7 +162,7 @@ def halved(
         under, over = (abs(scale(d) - scale(target)) * weight for d, weight in zip(deltas, weights, strict=True))
         share = under / (under + over) if count < times and under + over else 0.5
         place = places[0] + int((places[1] - places[0]) * share)
-        place = min(max(place, places[0] + 1), places[1] - 1)
+        place = min(max(guesses.pop(0) if guesses else place, places[0] + 1), places[1] - 1)
         found = delta(inside + place * step)
         end = int(found > most)
         places[end], deltas[end], weights[end] = place, found, 1.0
