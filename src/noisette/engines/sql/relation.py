@@ -207,11 +207,11 @@ def _retained_of_few(rows: exp.Select, names: Iterable[str], limit: int) -> exp.
     """The same, where few units have more rows than the limit: only theirs are ordered, which costs a tenth."""
     same = {name: column(name) for name in names}
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit))
-    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(column(UNIT)).having(more)
-    among = exp.In(this=column(UNIT), query=crowded.subquery())
-    others = selected(rows.copy(), same).where(exp.Not(this=among.copy()))
-    some = exp.select(exp.Star()).from_(rows.subquery("rows")).where(among)
-    return selected(exp.union(others, _retained(some, same, limit), distinct=False), same)
+    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(column(UNIT), copy=False).having(more, copy=False)
+    among = exp.In(this=column(UNIT), query=crowded.subquery(copy=False))
+    others = selected(rows.copy(), same).where(exp.Not(this=among.copy()), copy=False)
+    some = exp.select(exp.Star()).from_(rows.subquery("rows", copy=False), copy=False).where(among, copy=False)
+    return selected(exp.union(others, _retained(some, same, limit), distinct=False, copy=False), same)
 
 
 # Tables
