@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import noisette as nz
 from noisette.errors import InputError, PrivacyError
+from noisette.mechanisms.calibration import halved
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 PURE = {
@@ -100,3 +101,66 @@ def test_calibration_for_delta_uses_it():
     """Epsilon grows to ln((e^eps + delta)/(1 - delta)): the tight curve of the geometric mechanism."""
     m = nz.calibrate(nz.Geometric, nz.Approx(1, "0.1"))
     assert 1 / float(m.scale) == pytest.approx(math.log((math.e + 0.1) / 0.9), rel=1e-12)
+
+
+def bisected(delta, most, inside, outside, times):
+    for _ in range(times):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if delta(middle) <= most else (inside, middle)
+    return inside, outside
+
+
+@given(
+    root=st.fractions(0, 1, max_denominator=10**6).filter(lambda x: 0 < x < 1),
+    power=st.integers(1, 60),
+    shift=st.sampled_from([0, 1]),
+    times=st.integers(0, 40),
+    falling=st.booleans(),
+)
+def test_halving_ends_where_bisection_does(root, power, shift, times, falling):
+    seen, ends = [], (Fraction(1), Fraction(2))
+    inside, outside = reversed(ends) if falling else ends
+
+    def delta(x):
+        seen.append(x)
+        share = 2 - x if falling else x - 1
+        return math.ldexp(float(share + shift), -power) ** 3 if share else shift * 2.0 ** (-3 * power)
+
+    most = Fraction(math.ldexp(float(root + shift), -power) ** 3)
+    expected = bisected(delta, most, inside, outside, times)
+    seen.clear()
+    assert halved(delta, most, inside, outside, times=times) == expected
+    assert len(seen) <= 2 + 2 * times
+    assert halved(delta, most, inside, outside, times=times, monotone=False) == expected
+
+
+@pytest.mark.parametrize(("kind", "most"), [(nz.Geometric, 4), (nz.Gaussian, 6)])
+def test_a_shared_promise_takes_few_compositions(kind, most, monkeypatch):
+    looks = []
+    known = nz.Pure.delta_at
+    for promised in (nz.Pure, nz.ZCDP):
+        monkeypatch.setattr(promised, "delta_at", lambda self, e: looks.append(e) or known(self, e))
+    made = nz.calibrate(kind, nz.Approx(1, "1e-9"), times=2)
+    assert len(looks) <= most, "bisection takes 16 and 20"
+    assert made.guarantee(1) * 2 <= nz.Approx(1, "1e-9")
+
+
+@given(
+    root=st.fractions("1/100", "99/100", max_denominator=10**6),
+    wrong=st.fractions("-1/50", "1/50", max_denominator=10**6),
+    times=st.integers(0, 40),
+)
+def test_a_wrong_guess_changes_nothing(root, wrong, times):
+    most, ends = Fraction(float(root) ** 3), (Fraction(0), Fraction(1))
+
+    def delta(x):
+        return float(x) ** 3
+
+    assert halved(delta, most, *ends, times=times, near=root + wrong) == bisected(delta, most, *ends, times)
+
+
+def test_a_good_guess_takes_four_looks(monkeypatch):
+    looks, known = [], nz.Gaussian.delta_at
+    monkeypatch.setattr(nz.Gaussian, "delta_at", lambda self, *a: looks.append(self.sigma) or known(self, *a))
+    nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-9"))
+    assert len(looks) <= 5, "bisection takes 45"

@@ -1,6 +1,7 @@
 """The discrete Laplace (two-sided geometric) law: P(z) = (1 - a)/(1 + a) a^|z|, a = e^(-1/scale)."""
 
 import math
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class DiscreteLaplace(Law):
 
     scale: vector.Scale
 
-    @property
+    @cached_property
     def _rate(self) -> float:
         return float(1 / self.scale)
 

@@ -1,6 +1,7 @@
 """What a noise law is, and what it derives from its upper tail."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,6 +68,12 @@ def half_width(law: Law, level: float) -> int:
     3
     """
     level_of(level)
+    return _half_width(law, level)  # type: ignore[arg-type]  # laws are frozen values
+
+
+@lru_cache(maxsize=256)
+def _half_width(law: Law, level: float) -> int:
+    """The same, found once for each noise: a question needs it before the draw and after it."""
     return smallest(lambda t: law.tail(t) <= 1 - level)
 
 

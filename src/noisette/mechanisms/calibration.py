@@ -1,7 +1,10 @@
 """From a promise to a mechanism: `calibrate`, and how mechanisms read promises, sensitivities and grids."""
 
+import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any, TypeAlias, TypeVar
 
 from noisette.errors import InputError, PrivacyError
@@ -9,7 +12,7 @@ from noisette.exact.frozen import Read
 from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.rational import sqrt_down
 from noisette.mechanisms.contract import Distance, Mechanism
-from noisette.privacy.convert import pure_within_approx, pure_within_zcdp, range_within_approx
+from noisette.privacy.convert import gaussian_distance, pure_within_approx, pure_within_zcdp, range_within_approx
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.promise import Spend, as_promise
@@ -97,23 +100,75 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
         kind = ZCDP if concentrated else Pure
         return kind(budget, neighbours=promise.neighbours)
 
-    def enough(budget: Fraction) -> bool:
-        return one(share(budget)).guarantee(sensitivity) * times <= promise
+    @cache
+    def delta(budget: Fraction) -> float:
+        return (one(share(budget)).guarantee(sensitivity) * times).delta_at(promise.epsilon)
 
+    near = Fraction(gaussian_distance(promise.epsilon, promise.delta)) ** 2 / 2 / times if concentrated else None
     low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
-    while not enough(low):
+    if near and low:
+        low *= 1 << max(0, floor_log2(near / low))
+    while delta(low) > promise.delta:
         low /= 2
     high = 2 * low
-    while enough(high):
+    while delta(high) <= promise.delta:
         low, high = high, 2 * high
+    monotone = options.get("grid") is None
+    low, high = halved(delta, promise.delta, low, high, times=13, monotone=monotone, near=near)
     while high > low * Fraction(10001, 10000):
-        middle = (low + high) / 2
-        low, high = (middle, high) if enough(middle) else (low, middle)
+        low, high = halved(delta, promise.delta, low, high, times=1)
     return one(share(low))
 
 
 def _log(delta: Fraction) -> Fraction:
     return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
+
+
+def halved(
+    delta: Callable[[Fraction], float],
+    most: Fraction,
+    inside: Fraction,
+    outside: Fraction,
+    *,
+    times: int,
+    monotone: bool = True,
+    near: Fraction | None = None,
+) -> tuple[Fraction, Fraction]:
+    """Halve an interval several times, keeping delta <= most at the end `inside` and delta > most at the other.
+
+    Bisection finds the same ends where delta is monotone, in more steps. Here delta is computed where the line through
+    the logarithms at both ends meets that of `most`, or the line through the deltas where one is 0. An end that stays
+    counts half the next time (the Illinois algorithm, Dowell-Jarratt 1971); too many steps end in bisection. So does
+    a delta that is not monotone, such as that of whole Gaussian noise with a sigma below 1. `near` is where delta is
+    expected to meet `most`, if that is known.
+
+    >>> places = []
+    >>> def delta(x):
+    ...     places.append(x)
+    ...     return float(x) ** 9
+    >>> low, high = halved(delta, Fraction(1, 100), Fraction(1, 2), Fraction(1), times=40)
+    >>> delta(low) <= 0.01 < delta(high), high - low == Fraction(1, 2**41), len(places)
+    (True, True, 12)
+    """
+    step, target, last = (outside - inside) / 2**times, float(most), None
+    places, weights = [0, 2**times], [1.0, 1.0]
+    deltas = [delta(inside), delta(outside)] if monotone else [0.0, 1.0]
+    first = math.floor(((near or inside) - inside) / step)
+    guesses = [first, first + 1] if near is not None and monotone else []
+    for count in itertools.count(0 if monotone else times):
+        if places[1] - places[0] == 1:
+            break
+        scale = math.log if deltas[0] and target else float
+        under, over = (abs(scale(d) - scale(target)) * weight for d, weight in zip(deltas, weights, strict=True))
+        share = under / (under + over) if count < times and under + over else 0.5
+        place = places[0] + int((places[1] - places[0]) * share)
+        place = min(max(guesses.pop(0) if guesses else place, places[0] + 1), places[1] - 1)
+        found = delta(inside + place * step)
+        end = int(found > most)
+        places[end], deltas[end], weights[end] = place, found, 1.0
+        weights[1 - end] = weights[1 - end] / 2 if end == last else 1.0
+        last = end
+    return inside + places[0] * step, inside + places[1] * step
 
 
 def _keeps_pure(mechanism: type[M], promise: Approx, sensitivity: Distance, options: dict[str, Any]) -> bool:

@@ -16,6 +16,7 @@ __all__ = [
     "approx_delta",
     "approx_epsilon",
     "gaussian_delta",
+    "gaussian_distance",
     "group_delta",
     "lowest",
     "powers_up",
@@ -176,3 +177,34 @@ def gaussian_delta(mu: Fraction, e: Fraction) -> float:
     m, x = mp.mpf(mu.numerator) / mu.denominator, mp.mpf(e.numerator) / e.denominator
     delta = mp.ncdf(m / 2 - x / m) - mp.exp(x) * mp.ncdf(-m / 2 - x / m)
     return min(1.0, max(0.0, float(delta)) * (1 + 2.0**-50) + _LEAST)
+
+
+def gaussian_distance(e: Fraction, d: Fraction) -> float:
+    """About the largest mu with delta(e) <= d, in floats: where a search for it begins, and no bound. 0 for d = 0.
+
+    >>> mu = gaussian_distance(Fraction(1), Fraction("1e-9"))
+    >>> round(gaussian_delta(Fraction(mu), Fraction(1)) * 1e9, 6)
+    1.0
+    """
+    x = float(e)
+
+    def within(mu: float) -> bool:
+        log_p, log_q = _log_normal(mu / 2 - x / mu), x + _log_normal(-mu / 2 - x / mu)
+        return log_q >= log_p or log_p + math.log1p(-math.exp(log_q - log_p)) <= aim
+
+    if not d:
+        return 0.0
+    aim, low, high = math.log(d.numerator) - math.log(d.denominator), 0.0, 1.0
+    while within(high):
+        low, high = high, 2 * high
+    while high - low > 1e-14 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low
+
+
+def _log_normal(x: float) -> float:
+    """ln Phi(x) in floats; by its asymptotic series where Phi is no float."""
+    if x > -35:
+        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
+    return math.log1p(3 / x**4 - 1 / x**2) - x * x / 2 - math.log(-x * math.sqrt(2 * math.pi))

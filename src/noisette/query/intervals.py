@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from noisette.errors import InputError
@@ -46,6 +47,13 @@ def settled(kind: Kind) -> Kind:
     >>> settled(Kind("integer", Fraction(1, 2), None)).low
     Fraction(1, 1)
     """
+    low, high, grid = _settled(Kind(kind.type, kind.low, kind.high, kind.grid))
+    return replace(kind, low=low, high=high, grid=grid)
+
+
+@lru_cache(maxsize=1024)
+def _settled(kind: Kind) -> tuple[Fraction | None, Fraction | None, Fraction | None]:
+    """Its bounds and its grid. A question asks for those of each column again and again."""
     ends = [end for end in (kind.low, kind.high) if end is not None]
     if any(abs(end) > LARGEST for end in ends):
         raise InputError("Numbers stay within ±2^52: declare narrower bounds, or use LEAST and GREATEST.")
@@ -59,7 +67,7 @@ def settled(kind: Kind) -> Kind:
         raise InputError(
             "There is no value between these bounds: declare low at most high, with a multiple of the grid."
         )
-    return replace(kind, low=low, high=high, grid=grid)
+    return low, high, grid
 
 
 def exact(kind: Kind) -> bool:

@@ -192,7 +192,7 @@ def bounded_rows(
         n: exp.cast(sql, "BIGINT") if scope[n].type == "integer" else sql for n, sql in held.items()
     }
     rows = exp.select(exp.Star()).from_(exp.to_identifier(table, quoted=True))
-    rows = rows.where(exp.Not(this=is_null(column("code"))))
+    rows = rows.where(exp.Not(this=is_null(column("code"))), copy=False)
     return selected(selected(rows, clean | others), {n: _value(v, scope) for v, n in values.items()} | others)
 
 

@@ -200,18 +200,18 @@ def _first(rows: exp.Select, names: Iterable[str], limit: int, by: Sequence[str]
     rank = exp.Window(this=exp.RowNumber(), partition_by=[column(name) for name in by], order=order)
     same = {name: column(name) for name in names}
     ranked = selected(rows, {**same, "rank": rank})
-    return selected(ranked, same).where(exp.LTE(this=column("rank"), expression=number(limit)))
+    return selected(ranked, same).where(exp.LTE(this=column("rank"), expression=number(limit)), copy=False)
 
 
 def _retained_of_few(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
     """The same, where few units have more rows than the limit: only theirs are ordered, which costs a tenth."""
     same = {name: column(name) for name in names}
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit))
-    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(column(UNIT)).having(more)
-    among = exp.In(this=column(UNIT), query=crowded.subquery())
-    others = selected(rows.copy(), same).where(exp.Not(this=among.copy()))
-    some = exp.select(exp.Star()).from_(rows.subquery("rows")).where(among)
-    return selected(exp.union(others, _retained(some, same, limit), distinct=False), same)
+    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(column(UNIT), copy=False).having(more, copy=False)
+    among = exp.In(this=column(UNIT), query=crowded.subquery(copy=False))
+    others = selected(rows.copy(), same).where(exp.Not(this=among.copy()), copy=False)
+    some = exp.select(exp.Star()).from_(rows.subquery("rows", copy=False), copy=False).where(among, copy=False)
+    return selected(exp.union(others, _retained(some, same, limit), distinct=False, copy=False), same)
 
 
 # Tables
@@ -231,7 +231,7 @@ def _scan(relation: Scan, names: Iterable[str], reading: _Reading) -> exp.Select
         made[ORDER] = _order([clean(name) for name in reading.read.get(table.name, ())], reading)
     if private and reading.owned:
         return _owned(table, made, reading)
-    return exp.select(*_listed(made)).from_(exp.to_identifier(table.name, quoted=True))
+    return exp.select(*_listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
 
 
 def _owned(table: Table, made: dict[str, exp.Expr], reading: _Reading) -> exp.Select:
@@ -252,13 +252,16 @@ def _owned(table: Table, made: dict[str, exp.Expr], reading: _Reading) -> exp.Se
         met = chain(exp.And, [binary(exp.EQ, key, column(name, "parent")) for key, name in pairs])
         child = exp.Table(this=rows, alias=exp.TableAlias(this=exp.to_identifier("child")))
         listed = _listed(made | {UNIT: column(UNIT, "parent")})
-        return exp.select(*listed).from_(child).join(above.subquery("parent"), on=met, join_type="inner")
+        parent = above.subquery("parent", copy=False)
+        return (
+            exp.select(*listed, copy=False).from_(child, copy=False).join(parent, on=met, join_type="inner", copy=False)
+        )
     unit, base = column(table.unit or ""), base_type(_unit_stored(table, stored))
     owner = positive_zero(unit) if base in FLOATS else exp.cast(unit, "VARCHAR") if base in AS_TEXT else unit
     owned: exp.Expr = exp.Not(this=exp.Is(this=unit.copy(), expression=exp.null()))
     if base in FLOATS:
         owned = exp.And(this=owned, expression=exp.Not(this=is_nan(unit)))
-    return exp.select(*_listed(made | {UNIT: owner})).from_(rows).where(owned)
+    return exp.select(*_listed(made | {UNIT: owner}), copy=False).from_(rows, copy=False).where(owned, copy=False)
 
 
 def _compared(key: exp.Column, table: Table, reading: _Reading) -> exp.Expr:

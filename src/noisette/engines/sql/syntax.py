@@ -5,6 +5,7 @@ they are put together, so one part can be used twice.
 """
 
 import datetime
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
@@ -33,7 +34,7 @@ def text_of(tree: exp.Expr, dialect: Dialect) -> str:
     writers = {part: write for part in _PARTS if (write := getattr(dialect, part)) is not None}
     if writers:
         tree = _rewritten(tree.copy(), writers)
-    return tree.sql(dialect=dialect.name, comments=False)
+    return tree.sql(dialect=dialect.name, comments=False, copy=False)  # what we write stays as it is: no copy is needed
 
 
 def _rewritten(tree: exp.Expr, writers: Mapping[str, Callable[[exp.Expr], exp.Expr]]) -> exp.Expr:
@@ -72,14 +73,20 @@ def own(sql: exp.Expr) -> exp.Expr:
     return sql if sql.parent is None else sql.copy()
 
 
+def _own_each(*trees: exp.Expr) -> list[exp.Expr]:
+    """Trees for new places in one node; one that comes twice is copied the second time."""
+    first = {id(tree): i for i, tree in reversed(list(enumerate(trees)))}
+    return [own(tree) if first[id(tree)] == i else tree.copy() for i, tree in enumerate(trees)]
+
+
 def hash_of(*values: exp.Expr) -> exp.Expr:
     """The engine's 64-bit hash of values."""
-    return exp.Anonymous(this="hash", expressions=[value.copy() for value in values])
+    return exp.Anonymous(this="hash", expressions=_own_each(*values))
 
 
 def row_of(*values: exp.Expr) -> exp.Expr:
     """Several values as one, ordered by the first, then by the second."""
-    return exp.Anonymous(this="row", expressions=[value.copy() for value in values])
+    return exp.Anonymous(this="row", expressions=_own_each(*values))
 
 
 def is_nan(sql: exp.Expr) -> exp.Expr:
@@ -89,7 +96,7 @@ def is_nan(sql: exp.Expr) -> exp.Expr:
 
 def is_finite(sql: exp.Expr) -> exp.Expr:
     """Whether a date or timestamp is an actual one."""
-    return exp.Anonymous(this="ISFINITE", expressions=[sql.copy()])
+    return exp.Anonymous(this="ISFINITE", expressions=[own(sql)])
 
 
 def rounded(sql: exp.Expr) -> exp.Expr:
@@ -99,12 +106,14 @@ def rounded(sql: exp.Expr) -> exp.Expr:
 
 def least(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
     """The least of some values, NULL aside."""
-    return exp.Least(this=first.copy(), expressions=[other.copy() for other in others], ignore_nulls=True)
+    first, *rest = _own_each(first, *others)
+    return exp.Least(this=first, expressions=rest, ignore_nulls=True)
 
 
 def greatest(first: exp.Expr, *others: exp.Expr) -> exp.Expr:
     """The greatest of some values, NULL aside; NaN is above all numbers."""
-    return exp.Greatest(this=first.copy(), expressions=[other.copy() for other in others], ignore_nulls=True)
+    first, *rest = _own_each(first, *others)
+    return exp.Greatest(this=first, expressions=rest, ignore_nulls=True)
 
 
 # What all engines write alike
@@ -171,8 +180,9 @@ def is_null(sql: exp.Expr) -> exp.Expr:
 
 def choose(*branches: tuple[exp.Expr, exp.Expr], otherwise: exp.Expr) -> exp.Expr:
     """The value of the first condition that holds."""
-    ifs = [exp.If(this=condition.copy(), true=value.copy()) for condition, value in branches]
-    return exp.Case(ifs=ifs, default=otherwise.copy())
+    *parts, default = _own_each(*itertools.chain(*branches), otherwise)
+    ifs = [exp.If(this=condition, true=value) for condition, value in zip(parts[::2], parts[1::2], strict=True)]
+    return exp.Case(ifs=ifs, default=default)
 
 
 def clamped(
@@ -185,9 +195,9 @@ def clamped(
     """`inside`, or the bound that the value is beyond; of NULL, what `inside` makes of it."""
     branches = list(first)
     if low is not None:
-        branches.append((exp.LT(this=sql.copy(), expression=low), low))
+        branches.append((exp.LT(this=own(sql), expression=low), low))
     if high is not None:
-        branches.append((exp.GT(this=sql.copy(), expression=high), high))
+        branches.append((exp.GT(this=own(sql), expression=high), high))
     return choose(*branches, otherwise=inside) if branches else inside
 
 

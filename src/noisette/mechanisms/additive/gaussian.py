@@ -16,6 +16,7 @@ Textbook: Smith, noise for an l2 sensitivity, which must be Gaussian: with Lapla
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar
 
 from noisette.errors import InputError
@@ -28,7 +29,7 @@ from noisette.mechanisms import calibration as base
 from noisette.mechanisms.additive.lattice import OnLattice, drawable, release_integers, release_reals
 from noisette.mechanisms.contract import Distance
 from noisette.privacy import ZCDP, Approx, Promise, Pure
-from noisette.privacy.convert import gaussian_delta, zcdp_delta
+from noisette.privacy.convert import gaussian_delta, gaussian_distance, zcdp_delta
 from noisette.privacy.guarantee import once
 from noisette.privacy.pld.lattice_gaussian import LatticeVector
 from noisette.privacy.pld.loss import LatticeNormal, Loss, Normal
@@ -167,23 +168,23 @@ class Gaussian(OnLattice):
 
 
 def _least_sigma(promise: Approx, sensitivity: Distance, size: Fraction, step: Fraction) -> Gaussian:
-    """Bisect for the least sigma whose delta(epsilon) keeps the promise."""
+    """Search for the least sigma whose delta(epsilon) keeps the promise."""
 
     def made(sigma: Fraction) -> Gaussian:
         return Gaussian(sigma, grid=step)
 
-    def keeps(sigma: Fraction) -> bool:
-        return Fraction(made(sigma).delta_at(promise.epsilon, sensitivity)) <= promise.delta
+    @cache
+    def delta(sigma: Fraction) -> float:
+        return made(sigma).delta_at(promise.epsilon, sensitivity)
 
-    high = size
-    while not keeps(high):
+    near = (size + base.slack(step)) / Fraction(gaussian_distance(promise.epsilon, promise.delta))
+    high = size * (1 << max(0, floor_log2(near / size) + 1))
+    while delta(high) > promise.delta:
         high *= 2
     low = high / 2
-    while low > step and keeps(low):
+    while low > step and delta(low) <= promise.delta:
         low, high = low / 2, low
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
+    high, _ = base.halved(delta, promise.delta, high, low, times=40, monotone=step != 1 and low >= step, near=near)
     return next((m for room in _ROOM if (m := made(high * (1 + room))).guarantee(sensitivity) <= promise), made(high))
 
 
