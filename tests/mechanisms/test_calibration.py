@@ -164,3 +164,9 @@ def test_a_good_guess_takes_four_looks(monkeypatch):
     monkeypatch.setattr(nz.Gaussian, "delta_at", lambda self, *a: looks.append(self.sigma) or known(self, *a))
     nz.calibrate(nz.Gaussian, nz.Approx(1, "1e-9"))
     assert len(looks) <= 5, "bisection takes 45"
+
+
+def test_a_shared_promise_without_a_delta_is_a_pure_one():
+    assert nz.calibrate(nz.Geometric, nz.Approx(1, 0), times=2) == nz.calibrate(nz.Geometric, nz.Pure("1/2"))
+    with pytest.raises(InputError, match="keeps no pure guarantee"):
+        nz.calibrate(nz.Gaussian, nz.Approx(1, 0), times=2)

@@ -86,7 +86,7 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
         return calibrate(mechanism, share, sensitivity=sensitivity, **options)
 
     match promise:
-        case Pure():
+        case Pure() | Approx(delta=0):
             return one(Pure(promise.epsilon / times, neighbours=promise.neighbours))
         case ZCDP():
             return one(ZCDP(promise.rho / times, neighbours=promise.neighbours))
@@ -121,7 +121,7 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
 
 
 def _log(delta: Fraction) -> Fraction:
-    return Fraction(math.log(delta.numerator) - math.log(delta.denominator)) if delta else Fraction(0)
+    return Fraction(math.log(delta.numerator) - math.log(delta.denominator))
 
 
 def halved(
