@@ -23,6 +23,7 @@ from noisette.engines.contract import CellDraw
 from noisette.engines.spark.catalogue import functions_of, spark_schema
 from noisette.engines.spark.cells import PLACE, CellLayout, canonical, encoded
 from noisette.engines.spark.scratch import Scratch, write
+from noisette.engines.spark.silence import unlogged
 from noisette.errors import NoisetteError, UnfinishedError
 from noisette.exact.keyed import KeyedRandom, keyed_digest, new_key
 from noisette.exact.random import SYSTEM, Random
@@ -53,7 +54,8 @@ def noised_once(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, scrat
 def _written(make: "Callable[[], DataFrame]", address: str) -> None:
     """Write a frame once; an error of Spark becomes ours, raised where its own is no longer around."""
     try:
-        write(make(), address)
+        with unlogged():
+            write(make(), address)
         return
     except Exception as error:
         lost = _FAILED not in str(error)

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlparse
 
 from noisette.engines.files import is_spark
 from noisette.engines.spark.scratch import Scratch
+from noisette.engines.spark.silence import unlogged
 from noisette.engines.spark.versions import VERSIONED, Version, version_at
 from noisette.errors import InputError
 
@@ -94,6 +95,10 @@ def spark_tables(
 
 
 _ENCRYPTED = "spark.io.encryption.enabled"
+_SETTINGS: dict[str, Any] = {
+    _ENCRYPTED: "true",
+    "spark.ui.showConsoleProgress": "false",  # it shows the number of tasks, which depends on the data
+}
 _STORED = ("MANAGED", "EXTERNAL")
 _UNREACHABLE = "The Spark server cannot be reached: check its address, and that it runs."
 _NO_DATA = "The data of table {} cannot be read: is it there, with columns, and of the kind its name says?"
@@ -118,7 +123,7 @@ def _session(url: str) -> Any:
         return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InputError(_NO_JAVA)
-    builder = SparkSession.builder.master(url).config(_ENCRYPTED, "true")
+    builder = SparkSession.builder.master(url).config(map=_SETTINGS)
     session = _quietly(builder.getOrCreate, _UNREACHABLE)
     if session.sparkContext.master != url:
         raise InputError("This process has a Spark session of another address: pass that session itself, or stop it.")
@@ -258,7 +263,8 @@ def _listed(session: Any, files: Sequence[str]) -> Sequence[str | None]:
 def _quietly(act: Callable[[], T], said: str) -> T:
     """What Spark answers when data is opened; its own words stay inside."""
     try:
-        return act()
+        with unlogged():
+            return act()
     except Exception:
         pass
     raise InputError(said)

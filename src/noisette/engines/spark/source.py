@@ -24,6 +24,7 @@ from noisette.engines.spark.commit import noised_once
 from noisette.engines.spark.executor import Layout, merging, of_units
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
 from noisette.engines.spark.routing import routed
+from noisette.engines.spark.silence import unlogged
 from noisette.engines.sql.partial import merged_schema, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
@@ -240,7 +241,8 @@ def _numbers(column: pyarrow.ChunkedArray, m: Measure) -> Any:
 def _on(act: Callable[[], T]) -> T:
     """What Spark answers; an error of it becomes ours, raised where its own is no longer around."""
     try:
-        return act()
+        with unlogged():
+            return act()
     except NoisetteError:
         raise
     except Exception:
