@@ -188,7 +188,9 @@ def opened(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # where a ledger is, and others
         tables = {name: f"{folder}/{name}.parquet" for name in POLICY["tables"]}
-        return nz.open("local[2]", tables=tables, scratch=folder / "scratch", budget="100,0.1", policy=POLICY)
+        data = nz.open("local[2]", tables=tables, scratch=folder / "scratch", budget="100,0.1", policy=POLICY)
+    assert session().sparkContext.getConf().get("spark.ui.showConsoleProgress") == "false"  # a bar of tasks
+    return data
 
 
 def session():

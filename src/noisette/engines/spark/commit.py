@@ -27,6 +27,7 @@ from noisette.engines.spark.silence import unlogged
 from noisette.errors import NoisetteError, UnfinishedError
 from noisette.exact.keyed import KeyedRandom, keyed_digest, new_key
 from noisette.exact.random import SYSTEM, Random
+from noisette.progress import doing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,8 +48,10 @@ def noised_once(cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, scrat
     Raise UnfinishedError where the cluster or the storage fails: nothing was released, and what was written is deleted.
     """
     with scratch.folder() as name:
-        _written(lambda: noised(cells, draw, layout, rng), f"{scratch.address}/{name}")
-        return draw.read(_together(scratch.committed(name), draw, layout))
+        with doing("Spark: bounding, counting and noising on executors"):
+            _written(lambda: noised(cells, draw, layout, rng), f"{scratch.address}/{name}")
+        with doing("Spark: reading what was released"):
+            return draw.read(_together(scratch.committed(name), draw, layout))
 
 
 def _written(make: "Callable[[], DataFrame]", address: str) -> None:

@@ -22,6 +22,7 @@ from noisette.engines.spark.scratch import Scratch
 from noisette.engines.spark.silence import unlogged
 from noisette.engines.spark.versions import VERSIONED, Version, version_at
 from noisette.errors import InputError
+from noisette.progress import doing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,7 +80,8 @@ def spark_tables(
     session = frame.sparkSession if frame is not None else _session(source) if isinstance(source, str) else source
     _warn_of_plain_files(session)
     if folder is not None:
-        folder.check(session)
+        with doing("Spark: trying the scratch folder"):
+            folder.check(session)
     if frame is not None:
         return {"data": SparkTable(session, frame, folder)}
     if tables is None:
@@ -120,11 +122,13 @@ def _session(url: str) -> Any:
         )
         from pyspark.sql.connect.session import SparkSession as Remote
 
-        return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
+        with doing("connecting to Spark"):
+            return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InputError(_NO_JAVA)
     builder = SparkSession.builder.master(url).config(map=_SETTINGS)
-    session = _quietly(builder.getOrCreate, _UNREACHABLE)
+    with doing("starting Spark"):
+        session = _quietly(builder.getOrCreate, _UNREACHABLE)
     if session.sparkContext.master != url:
         raise InputError("This process has a Spark session of another address: pass that session itself, or stop it.")
     return session
@@ -167,7 +171,8 @@ def opened(tables: Mapping[str, SparkTable]) -> dict[str, "DataFrame"]:
     except Exception:  # a server that does not say
         version = ""
     check_version(version)
-    return {name: _frame(name, table) for name, table in tables.items()}
+    with doing("Spark: looking up tables"):
+        return {name: _frame(name, table) for name, table in tables.items()}
 
 
 def _frame(name: str, table: SparkTable) -> "DataFrame":

@@ -28,6 +28,7 @@ from noisette.engines.spark.silence import unlogged
 from noisette.engines.sql.partial import merged_schema, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
+from noisette.progress import doing
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation
@@ -111,7 +112,8 @@ class Spark(Source):
             needed = needed_of_request(request, schema)
             return self._here(needed).aggregate(request, schema, secret)
         cells = self._cells(request, schema, secret)
-        return exact_of(_on(cells.toArrow), request)
+        with doing("Spark: bounding and counting on executors"):
+            return exact_of(_on(cells.toArrow), request)
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit`, which ranks the units from 0 on."""
@@ -128,7 +130,8 @@ class Spark(Source):
         def read(engine: DuckDB) -> pyarrow.Table:
             return engine.owned_rows(relation, columns, schema, secret)
 
-        found = _on(self._computed(relation, needed, schema, read, result).toArrow)
+        with doing("Spark: sending the rows that the question reads"):
+            found = _on(self._computed(relation, needed, schema, read, result).toArrow)
         if owner is None:
             return found
         ranks = compute.rank(found.column(UNIT), tiebreaker="dense")
@@ -197,7 +200,8 @@ class Spark(Source):
     def _whole(self, table: str, columns: Sequence[str] | frozenset[str]) -> pyarrow.Table:
         frame = self._frames[table]
         made = [quoted(frame, name) for name in self._types[table] if name in columns]
-        return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
+        with doing("Spark: sending columns of a table"):
+            return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
 
     def _stream(self, table: str, columns: frozenset[str]) -> bytes:
         found = self._whole(table, columns)
