@@ -27,6 +27,7 @@ LAYERS = {
     "errors": -1,
     "names": -1,
     "process": -1,
+    "progress": -1,
     "text": -1,
     "version": -1,
     "exact": 0,

@@ -3,6 +3,7 @@
 import ast
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,21 @@ def test_a_terminal_shows_what_is_done(opened, words):
     assert words in shown
     assert CANARY not in shown
     assert str(NUMBER) not in shown
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_the_steps_of_spark_without_numbers(here, sail, connect):
+    code, shown = on_terminal(
+        "open", f"visits={here / 'visits.parquet'}", "--engine", connect, "--policy", "rules.toml"
+    )
+    assert code == 0
+    assert "Opening … " in shown
+    code, shown = on_terminal("ask", COUNT, "--spend", "0.1")
+    assert code == 0
+    assert "Asking … Spark: bounding and counting on executors" in shown
+    lines = [line for line in re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)) if "Asking …" in line]
+    assert len(lines) > 1
+    assert not any(re.search(r"\d", line) for line in lines)
 
 
 def test_whatever_reads_data_or_a_ledger_shows_it():

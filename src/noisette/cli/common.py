@@ -24,6 +24,7 @@ from typer.core import TyperGroup
 from noisette.errors import BudgetError, FailedError, InputError, NoisetteError, PrivacyError
 from noisette.names import closest
 from noisette.privacy import Promise, as_promise
+from noisette.progress import showing
 
 if TYPE_CHECKING:
     from noisette.curator import Curator
@@ -130,14 +131,14 @@ def examples(*lines: str) -> str:
 
 @contextmanager
 def patience(what: str) -> Iterator[None]:
-    """A sign of life on the error stream of a terminal, the same whatever the data are."""
+    """A sign of life on the error stream of a terminal, with the step that is done; the same whatever the data are."""
     from rich.console import Console
 
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(f"{what} …"):
+    with console.status(f"{what} …") as status, showing(lambda step: status.update(f"{what} … {step}")):
         yield
 
 

@@ -2,5 +2,5 @@
 
 `opening` sessions and tables · `catalogue` stored types · `routing` which rows meet on one executor · `executor` what
 runs there · `source` the engine · `commit` noises each cell once, on executors · `cells` as they travel · `scratch`:
-where answers are committed.
+where answers are committed · `silence`: errors that PySpark must not log.
 """

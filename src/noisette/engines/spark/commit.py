@@ -23,9 +23,11 @@ from noisette.engines.contract import CellDraw
 from noisette.engines.spark.catalogue import functions_of, spark_schema
 from noisette.engines.spark.cells import PLACE, CellLayout, canonical, encoded
 from noisette.engines.spark.scratch import Scratch, write
+from noisette.engines.spark.silence import unlogged
 from noisette.errors import NoisetteError, UnfinishedError
 from noisette.exact.keyed import KeyedRandom, keyed_digest, new_key
 from noisette.exact.random import SYSTEM, Random
+from noisette.progress import doing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,14 +61,17 @@ def noised_once(
     released, and what was written is deleted.
     """
     with scratch.folder() as name:
-        _written(lambda: noised(cells, draw, layout, rng, merge=merge), f"{scratch.address}/{name}")
-        return draw.read(_together(scratch.committed(name), draw, layout))
+        with doing("Spark: bounding, counting and noising on executors"):
+            _written(lambda: noised(cells, draw, layout, rng, merge=merge), f"{scratch.address}/{name}")
+        with doing("Spark: reading what was released"):
+            return draw.read(_together(scratch.committed(name), draw, layout))
 
 
 def _written(make: "Callable[[], DataFrame]", address: str) -> None:
     """Write a frame once; an error of Spark becomes ours, raised where its own is no longer around."""
     try:
-        write(make(), address)
+        with unlogged():
+            write(make(), address)
         return
     except Exception as error:
         lost = _FAILED not in str(error)

@@ -19,8 +19,10 @@ from urllib.parse import unquote, urlparse
 
 from noisette.engines.files import is_spark
 from noisette.engines.spark.scratch import Scratch
+from noisette.engines.spark.silence import unlogged
 from noisette.engines.spark.versions import VERSIONED, Version, version_at
 from noisette.errors import InputError
+from noisette.progress import doing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,7 +80,8 @@ def spark_tables(
     session = frame.sparkSession if frame is not None else _session(source) if isinstance(source, str) else source
     _warn_of_plain_files(session)
     if folder is not None:
-        folder.check(session)
+        with doing("Spark: trying the scratch folder"):
+            folder.check(session)
     if frame is not None:
         return {"data": SparkTable(session, frame, folder)}
     if tables is None:
@@ -94,6 +97,10 @@ def spark_tables(
 
 
 _ENCRYPTED = "spark.io.encryption.enabled"
+_SETTINGS: dict[str, Any] = {
+    _ENCRYPTED: "true",
+    "spark.ui.showConsoleProgress": "false",  # it shows the number of tasks, which depends on the data
+}
 _STORED = ("MANAGED", "EXTERNAL")
 _UNREACHABLE = "The Spark server cannot be reached: check its address, and that it runs."
 _NO_DATA = "The data of table {} cannot be read: is it there, with columns, and of the kind its name says?"
@@ -115,11 +122,13 @@ def _session(url: str) -> Any:
         )
         from pyspark.sql.connect.session import SparkSession as Remote
 
-        return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
+        with doing("connecting to Spark"):
+            return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InputError(_NO_JAVA)
-    builder = SparkSession.builder.master(url).config(_ENCRYPTED, "true")
-    session = _quietly(builder.getOrCreate, _UNREACHABLE)
+    builder = SparkSession.builder.master(url).config(map=_SETTINGS)
+    with doing("starting Spark"):
+        session = _quietly(builder.getOrCreate, _UNREACHABLE)
     if session.sparkContext.master != url:
         raise InputError("This process has a Spark session of another address: pass that session itself, or stop it.")
     return session
@@ -162,7 +171,8 @@ def opened(tables: Mapping[str, SparkTable]) -> dict[str, "DataFrame"]:
     except Exception:  # a server that does not say
         version = ""
     check_version(version)
-    return {name: _frame(name, table) for name, table in tables.items()}
+    with doing("Spark: looking up tables"):
+        return {name: _frame(name, table) for name, table in tables.items()}
 
 
 def _frame(name: str, table: SparkTable) -> "DataFrame":
@@ -258,7 +268,8 @@ def _listed(session: Any, files: Sequence[str]) -> Sequence[str | None]:
 def _quietly(act: Callable[[], T], said: str) -> T:
     """What Spark answers when data is opened; its own words stay inside."""
     try:
-        return act()
+        with unlogged():
+            return act()
     except Exception:
         pass
     raise InputError(said)

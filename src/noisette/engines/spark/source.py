@@ -25,9 +25,11 @@ from noisette.engines.spark.commit import noised_once
 from noisette.engines.spark.executor import Layout, merge_parts, merging, of_counted, of_units
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
 from noisette.engines.spark.routing import counted, few_differ, routed
+from noisette.engines.spark.silence import unlogged
 from noisette.engines.sql.partial import merged_schema, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
+from noisette.progress import doing
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation
@@ -111,7 +113,8 @@ class Spark(Source):
             needed = needed_of_request(request, schema)
             return self._here(needed).aggregate(request, schema, secret)
         cells = self._cells(request, schema, secret)
-        return exact_of(_on(cells.toArrow), request)
+        with doing("Spark: bounding and counting on executors"):
+            return exact_of(_on(cells.toArrow), request)
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit`, which ranks the units from 0 on."""
@@ -130,7 +133,8 @@ class Spark(Source):
 
         rows, layout = self._routed(needed, schema)
         function = of_units(layout, read, result, whole=owner is not None)
-        found = _on(rows.mapInArrow(function, spark_schema(result)).toArrow)
+        with doing("Spark: sending the rows that the question reads"):
+            found = _on(rows.mapInArrow(function, spark_schema(result)).toArrow)
         if owner is None:
             return found
         ranks = compute.rank(found.column(UNIT), tiebreaker="dense")
@@ -201,7 +205,8 @@ class Spark(Source):
     def _whole(self, table: str, columns: Sequence[str] | frozenset[str]) -> pyarrow.Table:
         frame = self._frames[table]
         made = [quoted(frame, name) for name in self._types[table] if name in columns]
-        return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
+        with doing("Spark: sending columns of a table"):
+            return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
 
     def _stream(self, table: str, columns: frozenset[str]) -> bytes:
         found = self._whole(table, columns)
@@ -245,7 +250,8 @@ def _numbers(column: pyarrow.ChunkedArray, m: Measure) -> Any:
 def _on(act: Callable[[], T]) -> T:
     """What Spark answers; an error of it becomes ours, raised where its own is no longer around."""
     try:
-        return act()
+        with unlogged():
+            return act()
     except NoisetteError:
         raise
     except Exception:
