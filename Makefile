@@ -68,7 +68,7 @@ lock: .venv-lock/bin/uv     ## recompile requirements-dev.lock (newest versions:
 		--custom-compile-command "make lock"
 
 clean:     ## remove environments and caches
-	@rm -rf .venv .venv-bench .venv-demo .venv-everyday .venv-lock .venv-oldest .venv-tpch dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api
+	@rm -rf .venv .venv-bench .venv-demo .venv-everyday .venv-lock .venv-oldest .venv-spark .venv-tpch dist .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/api
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than lock and pyproject only if the last install of them succeeded.

@@ -30,6 +30,8 @@ from benchmarks import (
     quantiles,
     small,
     spark,
+    spark_memory,
+    spark_peers,
     sparse_tables,
     sparse_vector,
     streams,
@@ -61,6 +63,8 @@ SECTIONS: dict[str, Callable[[Bench], Section]] = {
     "limits": limits.run,
     "postgres": postgres.run,
     "spark": spark.run,
+    "spark_memory": spark_memory.run,
+    "spark_peers": spark_peers.run,
 }
 LATEST = Path(__file__).with_name("latest.json")
 

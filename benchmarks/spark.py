@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from itertools import count
@@ -14,6 +14,7 @@ from typing import Any
 
 import noisette as nz
 from benchmarks.harness import OURS, Bench, Check, Job, Section, Table, duration
+from benchmarks.process_tree import seconds_of
 
 RAW, DISTINCT, WINDOWS = "group-by", "with distinct users", "window functions"
 FIRST, ROWS, UNKNOWN = f"{OURS}, users", f"{OURS}, rows", f"{OURS}, unknown keys"
@@ -83,31 +84,6 @@ def session(folder: Path) -> Iterator[Any]:
         yield made
     finally:
         made.stop()
-
-
-def tree_seconds() -> float:
-    """CPU time so far of this process and of all below it, with those that have ended."""
-    tick, about = os.sysconf("SC_CLK_TCK"), {}
-    for place in Path("/proc").iterdir():
-        if place.name.isdigit():
-            try:
-                fields = (place / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            about[int(place.name)] = int(fields[1]), sum(map(int, fields[11:15]))
-    total, below = 0, [os.getpid()]
-    while below:
-        process = below.pop()
-        total += about.get(process, (0, 0))[1]
-        below += [child for child, (parent, _) in about.items() if parent == process]
-    return total / tick
-
-
-def seconds_of(run: Callable[[], object]) -> float:
-    """Seconds of CPU that a run takes in the whole tree."""
-    before = tree_seconds()
-    run()
-    return tree_seconds() - before
 
 
 def raw_jobs(frame: Any) -> list[Job]:
