@@ -132,14 +132,14 @@ def tried(act):
 
 def asked(folder):
     """Ordinary questions, with their plans; then the same with tasks that fail and quote."""
-    data, cells = opened(folder), Spark._cells
+    data, parts = opened(folder), Spark._parts
 
     def explained(self, *given):
-        frame = cells(self, *given)
+        frame, columns = parts(self, *given)
         frame.explain("extended")
-        return frame
+        return frame, columns
 
-    with replaced(Spark, "_cells", explained):
+    with replaced(Spark, "_parts", explained):
         for text in QUESTIONS:
             data.sql(text, spend=nz.Approx(1, "1e-9"))
 
