@@ -170,3 +170,11 @@ def test_a_shared_promise_without_a_delta_is_a_pure_one():
     assert nz.calibrate(nz.Geometric, nz.Approx(1, 0), times=2) == nz.calibrate(nz.Geometric, nz.Pure("1/2"))
     with pytest.raises(InputError, match="keeps no pure guarantee"):
         nz.calibrate(nz.Gaussian, nz.Approx(1, 0), times=2)
+
+
+def test_a_shared_promise_without_an_epsilon_has_gaussian_noise():
+    made = nz.calibrate(nz.Gaussian, nz.Approx(0, "1e-3"), times=2)
+    assert made.guarantee(1) * 2 <= nz.Approx(0, "1e-3")
+    assert float(made.sigma) == pytest.approx(
+        2**0.5 * float(nz.calibrate(nz.Gaussian, nz.Approx(0, "1e-3")).sigma), rel=1e-3
+    )

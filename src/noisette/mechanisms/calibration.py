@@ -106,8 +106,8 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
 
     near = Fraction(gaussian_distance(promise.epsilon, promise.delta)) ** 2 / 2 / times if concentrated else None
     low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
-    if near and low:
-        low *= 1 << max(0, floor_log2(near / low))
+    if near:
+        low = low * (1 << max(0, floor_log2(near / low))) if low else near
     while delta(low) > promise.delta:
         low /= 2
     high = 2 * low
