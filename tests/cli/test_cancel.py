@@ -125,6 +125,15 @@ def test_an_event_after_the_charge_keeps_the_answer(data, monkeypatch):
     assert len(data.ledger.entries) == 1
 
 
+@pytest.fixture
+def interrupts():
+    """Python's own handler: jobs in the background ignore SIGINT, and Spark brings another one."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_in_the_main_thread_waits_for_the_answer(data, monkeypatch):
     draw = data._draw
 

@@ -73,8 +73,8 @@ def test_files_that_are_not_there(settled):
 
 
 def test_the_ledger_shows_what_was_released(settled, record):
-    """Other tests have asked, too: the entries are those of this record and of its answer."""
+    """Other tests have asked, too: the entries are those that follow the charge of this record."""
     entries = json.loads(well("ledger", "show", "--json"))["entries"]
-    of = next(entry["of"] for entry in entries if entry["number"] == record["ledger"]["entry"])
-    numbers = {entry["kind"]: entry["number"] for entry in entries if entry.get("of") == of}
+    charge = next(entry for entry in entries if entry["number"] == record["ledger"]["entry"])
+    numbers = {entry["kind"]: entry["number"] for entry in entries if entry.get("of") == charge["key"]}
     assert f"(entries {numbers['answer']}, {numbers['release']})" in " ".join(well("ledger").split())
