@@ -295,6 +295,14 @@ def test_equal_rows_travel_once_and_count_as_often_as_they_are_there(engine, key
     assert counted(stored(session, tmp_path, {"t": OFTEN}), *asked, keys=keys) != right
 
 
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+@pytest.mark.parametrize("rows", [0, 1, 300])
+def test_rows_are_counted_where_no_column_is_read(engine, rows, request, tmp_path):
+    table = {"t": pyarrow.table({"x": pyarrow.array([3] * rows, pyarrow.int64())})}
+    asked = {"x": WHOLE}, None, Limits(), Measure("rows")
+    assert counted(stored(request.getfixturevalue(engine), tmp_path, table), *asked) == [[rows]]
+
+
 def test_a_row_that_is_there_a_trillion_times_costs_its_digits():
     """Each table of copies has fewer than 128 of a row, and together they are as many as it says."""
     counts = [1, 127, 128, 2**40 + 129, 3]
