@@ -4,8 +4,8 @@
 
 A bucket is a set of cells by a hash of their keys. One task has all cells of a bucket, and its coins follow from a
 fresh secret key, the bucket and all cells in it, keys and values (`exact.keyed`). So a task that runs again repeats its
-noise, and one that met other values has coins of its own. No coin depends on a partition, of which Spark may make
-others. Only what the commit protocol committed is read; the rest is deleted.   [docs/proofs/noised-once.md]
+noise, and one that met other values has coins of its own. No coin depends on a partition, since Spark may cut
+them anew. Only what the commit protocol committed is read; the rest is deleted.   [docs/proofs/noised-once.md]
 
 The key is in the memory of the driver, and goes to the executors in the task, which sees the exact cells anyway. It is
 in no plan text, file name or log. Nobody else must read along: switch on encryption of shuffle, spill and RPC.

@@ -38,7 +38,7 @@ Batches: TypeAlias = Iterable[pyarrow.RecordBatch]
 Function: TypeAlias = Callable[[Batches], Iterator[pyarrow.RecordBatch]]
 
 TAG = "table"
-"""The column that says of which table a row is, where the rows of several travel together."""
+"""The column that numbers the table of a row, where the rows of several tables travel together."""
 
 COUNT = "count"
 """The column that says how many rows are equal to a row, where different ones travel once."""
