@@ -18,6 +18,7 @@ from benchmarks.process_tree import seconds_of
 
 RAW, DISTINCT, WINDOWS = "group-by", "with distinct users", "window functions"
 FIRST, ROWS, UNKNOWN = f"{OURS}, users", f"{OURS}, rows", f"{OURS}, unknown keys"
+AGAIN = f"{OURS}, users again"
 BY_KEY = "group-by of many keys"
 SPENDS = (1 + Fraction(i, 1000) for i in count())  # every one is new: the same question for the same spend is free
 TEXT = "SELECT ward, count(*) AS n, sum(age) AS s FROM visits GROUP BY ward"
@@ -33,6 +34,7 @@ TARGETS = {
     (FIRST, RAW): 5.0,
     (FIRST, DISTINCT): 0.6,
     (FIRST, WINDOWS): 0.5,
+    (AGAIN, RAW): 1.3,
     (ROWS, RAW): 1.3,
     (UNKNOWN, BY_KEY): 1.6,
 }
@@ -110,16 +112,25 @@ def raw_jobs(frame: Any) -> list[Job]:
 
 
 def our_jobs(made: Any, path: str, scratch: Path) -> list[Job]:
-    """Questions about the same files: users as units, rows as units, and keys that are not declared."""
+    """Questions about the same files: users as units, rows as units, and keys that are not declared.
+
+    Each first question has a curator of its own, for which nothing is held; the one after it has the same bounds.
+    """
 
     def opened(rules: dict[str, Any]) -> Any:
         return nz.open(
             made, tables={"visits": path}, scratch=scratch, budget=BUDGET, policy={"tables": {"visits": rules}}
         )
 
-    users, rows = opened(USERS), opened({"columns": COLUMNS})
+    rows, curators = opened({"columns": COLUMNS}), []
+
+    def first() -> None:
+        curators[:] = [opened(USERS)]
+        curators[0].sql(TEXT, spend=next(SPENDS))
+
     return [
-        Job(FIRST, lambda: users.sql(TEXT, spend=next(SPENDS))),
+        Job(FIRST, first),
+        Job(AGAIN, lambda: curators[0].sql(TEXT, spend=next(SPENDS))),
         Job(ROWS, lambda: rows.sql(TEXT, spend=next(SPENDS))),
         Job(UNKNOWN, lambda: rows.sql(MANY, spend=nz.Approx(next(SPENDS), "1e-9"))),
     ]

@@ -1,5 +1,6 @@
 """What only Spark has: sessions, partitions, executors. That it answers as specified is in tests/contracts."""
 
+import gc
 import os
 import warnings
 from fractions import Fraction
@@ -13,9 +14,11 @@ from tests.spark import stored
 import noisette as nz
 from noisette.engines import open_source
 from noisette.engines.memory.source import Memory
+from noisette.engines.needed import needed_of_request
 from noisette.engines.spark import executor, opening, routing
 from noisette.engines.spark.executor import Layout, _copies, ask, of_units
 from noisette.engines.spark.opening import SparkTable, spark_tables
+from noisette.engines.spark.source import Spark
 from noisette.engines.spark.versions import version_at
 from noisette.engines.sql.partial import merged, multiplied, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
@@ -347,7 +350,8 @@ def test_parts_of_many_copies_are_whole_numbers_of_any_size():
 def test_declarations_alone_say_whether_equal_rows_are_counted(keys, measure, kind, stored_as, few):
     table = Table("t", (Column("x", kind), Column("key", Kind("text"))), unit=None, limits=Limits())
     request = Request(Scan("t", "t"), keys, (None,) * len(keys), (measure,), None)
-    assert routing.few_differ(request, table, {"x": stored_as, "key": "VARCHAR"}, {"t": table}) is few
+    read = needed_of_request(request, {"t": table})["t"]
+    assert routing.few_differ(read, request, table, {"x": stored_as, "key": "VARCHAR"}, {"t": table}) is few
 
 
 def test_what_a_filter_reads_is_no_key():
@@ -355,7 +359,8 @@ def test_what_a_filter_reads_is_no_key():
     table = Table("t", (Column("x", Kind("integer")), Column("key", Kind("text"))), unit=None, limits=Limits())
     query = parse("SELECT key, count(*) FROM t WHERE x > 3 GROUP BY key", {"t": table})
     request = Request(query.source, query.keys, (None,), (Measure("rows"),), None)
-    assert not routing.few_differ(request, table, {"x": "BIGINT", "key": "VARCHAR"}, {"t": table})
+    read = needed_of_request(request, {"t": table})["t"]
+    assert not routing.few_differ(read, request, table, {"x": "BIGINT", "key": "VARCHAR"}, {"t": table})
 
 
 # Failures
@@ -398,3 +403,73 @@ def test_units_are_numbered_by_rank_whatever_the_partitions(sail, tmp_path):
     found = stored(sail, tmp_path, {"t": MANY}).rows(Scan("t", "t"), {"t.x": "x"}, {"t": table}, SECRET)
     pairs = sorted(zip(found.column("unit").to_pylist(), found.column("x").to_pylist(), strict=True))
     assert pairs == sorted(zip(MANY.column("who").to_pylist(), MANY.column("x").to_pylist(), strict=True))
+
+
+# Retained rows that are held
+
+
+def on_disk(session, folder, table):
+    """A source that is pinned by its files."""
+    (folder / "t").mkdir(exist_ok=True)
+    for i in range(3):
+        parquet.write_table(table.slice(20 * i, 20), folder / "t" / f"{i}.parquet")
+    return Spark(spark_tables(session, {"t": f"{folder}/t"}))
+
+
+OWNED = {"who": Kind("integer"), "x": WHOLE, "y": Kind("text", keys=("a", "b"))}
+SIXTY = pyarrow.table(
+    {"who": [i % 7 for i in range(60)], "x": [i % 11 for i in range(60)], "y": ["ab"[i % 2] for i in range(60)]}
+)
+
+
+@pytest.mark.parametrize("keys", [(), (X,), (Name("t.y"),)], ids=["all", "x", "y"])
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_held_rows_answer_as_the_rows_themselves(engine, keys, request, tmp_path):
+    """Other measures in turn: what is held grows, and serves what it has; one in three reads the table."""
+    source = on_disk(request.getfixturevalue(engine), tmp_path, SIXTY)
+    bounds = OWNED, "who", Limits(groups=2, rows_per_group=3)
+    asked = [(Measure("rows"),), (Measure("sum", X, Fraction(1), 0, 9), Measure("units")), (Measure("distinct", X),)]
+    for measures in (*asked, *asked):
+        right = counted(open_source({"t": SIXTY}), *bounds, *measures, keys=keys)
+        assert counted(source, *bounds, *measures, keys=keys) == right
+    assert len(source._held._frames) >= 1
+
+
+def test_rows_are_held_for_questions_that_retain_the_same(sail, tmp_path, monkeypatch):
+    source, made = on_disk(sail, tmp_path, SIXTY), []
+    retained = "noisette.engines.spark.source.retaining"
+    monkeypatch.setattr(retained, lambda *given: made.append(given) or executor.retaining(*given))
+    total, bounds = Measure("sum", X, Fraction(1), 0, 9), (OWNED, "who")
+    counted(source, *bounds, Limits(rows=3), total)
+    counted(source, *bounds, Limits(rows=3), total, Measure("count", X))
+    assert len(made) == 1
+    counted(source, *bounds, Limits(rows=2), total)  # other limits
+    counted(source, *bounds, Limits(rows=2), total, keys=(X,))  # other groups
+    assert len(made) == 3
+
+
+def test_rows_are_not_held_where_the_data_changed_or_nothing_says_so(sail, tmp_path):
+    """A twin that goes by the question alone would answer about the rows of before."""
+    total, bounds = Measure("rows"), (OWNED, "who", Limits(rows=100))
+    source = on_disk(sail, tmp_path, SIXTY)
+    assert counted(source, *bounds, total) == [[60]]
+    parquet.write_table(SIXTY.slice(0, 7), tmp_path / "t" / "more.parquet")
+    again = Spark(spark_tables(sail, {"t": f"{tmp_path}/t"}))
+    again._held = source._held
+    assert counted(again, *bounds, total) == [[67]]
+    unpinned = stored(sail, tmp_path, {"t": SIXTY})
+    assert counted(unpinned, *bounds, total) == [[60]]
+    assert not unpinned._held._frames
+
+
+def test_a_frame_that_is_no_longer_held_is_forgotten(sail, tmp_path, monkeypatch):
+    gone = []
+    monkeypatch.setattr("noisette.engines.spark.held._forget", gone.append)
+    source = on_disk(sail, tmp_path, SIXTY)
+    for rows in range(1, 7):
+        counted(source, OWNED, "who", Limits(rows=rows), Measure("rows"))
+    held = list(source._held._frames.values())
+    assert (len(gone), len(held)) == (2, 4)
+    del source
+    gc.collect()
+    assert all(rows in gone for rows in held)

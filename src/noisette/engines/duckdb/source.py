@@ -1,7 +1,7 @@
 """DuckDB as an engine: files and frames on this machine, and a cache of bounded tables."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,23 +11,23 @@ import pyarrow
 from sqlglot import exp
 
 from noisette.engines.contract import CLEAN, Source, base_type
+from noisette.engines.duckdb.held import asked_columns, bounded_key, held_columns, serves
 from noisette.engines.duckdb.opening import connected
-from noisette.engines.duckdb.retained import RetainedRows, retained_rows, single_row
+from noisette.engines.duckdb.retained import RetainedRows, retained_rows
 from noisette.engines.duckdb.session import Session
 from noisette.engines.files import Opened
 from noisette.engines.sql.aggregate import aggregate_retained, aggregate_rows
 from noisette.engines.sql.expressions import normalised
-from noisette.engines.sql.group_by import Valued, bounded_rows, request_rows, valued
+from noisette.engines.sql.group_by import bounded_rows, request_rows, valued
 from noisette.engines.sql.keys import Key, keys_of, postponed
 from noisette.engines.sql.partial import partial_retained, partial_rows
 from noisette.engines.sql.relation import Stored, as_compared, relation_sql, selected
 from noisette.engines.sql.syntax import column, is_null
 from noisette.engines.tie_break import tie_breakers
 from noisette.errors import InputError
-from noisette.query.expression import columns_of
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
-from noisette.query.schema import Limits, Schema, Table
+from noisette.query.schema import Schema, Table
 from noisette.query.stability import ROW, UNIT, shape_of, tables_of, tables_read
 
 __all__ = ["DuckDB"]
@@ -50,9 +50,9 @@ class BoundedTable:
     keys: pyarrow.Table | None
     bytes: int
 
-    def holds(self, columns: Collection[str], *, firsts: bool) -> bool:
-        """Whether all that is wanted is there."""
-        return set(columns) <= set(self.columns) and (self.firsts or not firsts)
+    def serves(self, request: Request) -> bool:
+        """Whether all that a request measures is there."""
+        return serves(request, self.columns, firsts=self.firsts)
 
 
 class Cache:
@@ -191,7 +191,7 @@ class DuckDB(Source):
                         request.measures,
                         values,
                     )
-            table = self._bounded_table(request, keys, wanted, schema, stored, secret)
+            table = self._bounded_table(request, keys, schema, stored, secret)
             scope = shape_of(request.source, schema).columns
             others = ["code", *(["first"] if table.firsts else [])]
             run = self._session.cached((of_retained, table.name, request.measures, tables_of(request.source, schema)))
@@ -242,24 +242,39 @@ class DuckDB(Source):
         self,
         request: Request,
         keys: tuple[Key, ...],
-        wanted: list[Valued],
         schema: Schema,
         stored: Stored,
         secret: bytes,
     ) -> BoundedTable:
         """The table of retained rows, from the cache or made now, with what earlier questions wanted of it."""
-        tables, limits = tables_of(request.source, schema), request.limits
-        asked = {name for _, of, *_ in wanted for name in columns_of(of)}
-        ties = tie_breakers(request, asked, schema)
-        frame = (request.source, request.keys, request.domains, limits, tables, secret, ties)
-        firsts = any(measure.what == "units" for measure in request.measures)
-        table = self._cache.find(frame)
-        if table is not None:
-            if table.holds(asked, firsts=firsts):
-                return table
-            asked, firsts = asked | set(table.columns), firsts or table.firsts
-        scope = shape_of(request.source, schema).columns
-        held = [n for n in scope if n in asked or (n in ties and scope[n].type != "text")]
-        columns, firsts = {name: f"c{i}" for i, name in enumerate(held)}, firsts or single_row(limits or Limits())
+        key = bounded_key(request, schema, secret)
+        table = self._cache.find(key)
+        if table is not None and table.serves(request):
+            return table
+        before = None if table is None else (table.columns, table.firsts)
+        columns, firsts = held_columns(request, schema, before)
+        ties = tie_breakers(request, asked_columns(request), schema)
         found = retained_rows(self._session, request, keys, columns, ties, schema, stored, secret, firsts=firsts)
-        return self._cache.put(frame, found, columns, firsts=firsts)
+        return self._cache.put(key, found, columns, firsts=firsts)
+
+    def retained(
+        self, request: Request, schema: Schema, secret: bytes, columns: dict[str, str], *, firsts: bool
+    ) -> RetainedRows:
+        """The retained rows, with columns of the relation under other names, for `hold` in another process."""
+        stored, keys = self._ready(request.source, schema), keys_of(request, schema)
+        ties = tie_breakers(request, asked_columns(request), schema)
+        with self._session.lock:
+            return retained_rows(self._session, request, keys, columns, ties, schema, stored, secret, firsts=firsts)
+
+    def hold(
+        self,
+        request: Request,
+        schema: Schema,
+        secret: bytes,
+        found: RetainedRows,
+        columns: dict[str, str],
+        *,
+        firsts: bool,
+    ) -> None:
+        """Compute the next questions about these rows from what was retained of them elsewhere."""
+        self._cache.put(bounded_key(request, schema, secret), found, columns, firsts=firsts)

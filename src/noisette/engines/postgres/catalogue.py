@@ -19,7 +19,11 @@ from typing import Literal as OneOf
 
 from sqlglot import exp
 
-from noisette.engines.sql.syntax import binary, choose, column, is_null, try_cast
+from noisette.engines.contract import Dialect
+from noisette.engines.sql.aggregate import grouped
+from noisette.engines.sql.relation import selected
+from noisette.engines.sql.syntax import binary, choose, column, is_null, text_of, try_cast
+from noisette.engines.sql.totals import Total
 
 __all__ = [
     "CHANGES",
@@ -29,7 +33,9 @@ __all__ = [
     "SIZES",
     "TABLES",
     "StoredColumn",
+    "adding_up",
     "columns_of",
+    "digit",
     "few_rows",
     "reading",
 ]
@@ -123,6 +129,9 @@ _PLAIN = {
     "varchar": "VARCHAR",
 }
 _MOMENTS = {"timestamp": ("0001-01-01", "9999-12-31 23:59:59.999999")}
+_POSTGRES = Dialect(
+    "postgres", is_nan=lambda node: binary(exp.EQ, node.this, exp.cast(exp.Literal.string("NaN"), "DOUBLE"))
+)
 _LAST_DAY = 2**31 - 1  # what Arrow and DuckDB take for infinity; no date of a server is that far
 _INFINITE = ("-infinity", "infinity")
 _BEYOND = ("0002-01-01 BC", "10000-01-01")
@@ -202,6 +211,29 @@ def reading(schema: str, table: str, columns: Sequence[StoredColumn], *, counted
     every = exp.alias_(exp.Count(this=exp.Star()), "n", quoted=True)
     groups = [exp.Literal.number(i + 1) for i in range(len(columns))]
     return exp.select(*made, every).from_(place).group_by(*groups).sql(dialect="postgres")
+
+
+def digit(name: str) -> StoredColumn:
+    """A column of whole numbers that the server computed."""
+    return StoredColumn(name, "BIGINT", column(name))
+
+
+def adding_up(schema: str, table: str, by: Sequence[StoredColumn], totals: Sequence[Total]) -> str:
+    """The SELECT of groups of a table's rows, with the digits of their totals (`sql.totals`).
+
+    >>> from noisette.query.measure import Measure
+    >>> adding_up("public", "visits", [], [Total(Measure("rows"))])
+    'SELECT "sum0" AS "c0" FROM (SELECT CAST(SUM("steps0") AS BIGINT) AS "sum0" FROM (SELECT 1 AS "steps0" FROM ...'
+    """
+    places = {f"c{i}": one.read for i, one in enumerate(by)}
+    place = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(schema, quoted=True))
+    steps = {f"steps{i}": total.steps for i, total in enumerate(totals)}
+    rows = exp.select(*(exp.alias_(sql, name, quoted=True) for name, sql in (places | steps).items())).from_(place)
+    sums = [(total, one) for i, total in enumerate(totals) for one in total.sums(column(f"steps{i}"))]
+    kept = {name: column(name) for name in places}
+    groups = grouped(rows, list(places), {f"sum{i}": one for i, (_, one) in enumerate(sums)})
+    sent = [digit for i, (total, _) in enumerate(sums) for digit in total.digits(column(f"sum{i}"))]
+    return text_of(selected(groups, kept | {f"c{len(by) + i}": digit for i, digit in enumerate(sent)}), _POSTGRES)
 
 
 def few_rows(columns: Iterable[StoredColumn], sizes: Iterable[Mapping[str, Any]]) -> bool:

@@ -1,19 +1,22 @@
 """PostgreSQL as an engine: the server reads one snapshot, and this process computes.
 
 The columns that a question reads come over in binary, in one read-only transaction of one snapshot; DuckDB computes
-with them, so that all numbers are those of files with the same rows, to the last bit. No expression of a question runs
-on the server: none can fail there, be logged there, or be compared by a collation. What it costs is the transfer and
+with them, so that all numbers are those of files with the same rows, to the last bit. What it costs is the transfer and
 the memory of these columns; they are kept for the next question, as long as the server counts no change. Where a large
 table has few different rows of these columns, by the server's own statistics, the server counts equal ones, and they
 are repeated here: what is computed with is the same.
+
+Where each row is a unit and there are few groups, the server adds up (`sql.totals`): CASE, comparisons and sums of
+stored columns, which cannot fail. No other expression of a question runs there, so that none can fail there, be logged
+there, or be compared by a collation.
 """
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow
@@ -30,11 +33,14 @@ from noisette.engines.postgres.catalogue import (
     SIZES,
     TABLES,
     StoredColumn,
+    adding_up,
     columns_of,
+    digit,
     few_rows,
     reading,
 )
 from noisette.engines.postgres.server import Run, Server
+from noisette.engines.sql.totals import Totals, totals_of
 from noisette.errors import InputError, UnfinishedError
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
@@ -49,6 +55,10 @@ _SNAPSHOT = (
     "SET LOCAL row_security = off",  # a table that would hide rows is an error, not an answer about fewer
 )
 _STORED = ("r", "p", "m")
+_MOST_ADDED = 7  # groups with totals that are kept beside the newest
+
+T = TypeVar("T")
+Needed: TypeAlias = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ class Postgres(Source):
         }
         self._most_bytes = most_bytes
         self._held: _Held | None = None
+        self._added: dict[Hashable, tuple[Any, DuckDB]] = {}
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -124,7 +135,11 @@ class Postgres(Source):
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
-        with self._engine(needed_of_request(request, schema)) as engine:
+        needed = needed_of_request(request, schema)
+        totals = totals_of(request, schema, {table: self.stored(table) for table in needed})
+        if totals is not None and (engine := self._groups(totals, needed)) is not None:
+            return totals.exact(engine.aggregate(totals.request, totals.schema, secret))
+        with self._engine(needed) as engine:
             return engine.aggregate(request, schema, secret)
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
@@ -143,30 +158,56 @@ class Postgres(Source):
         raise InputError("The PostgreSQL server cannot be reached: check its address, the account and the password.")
 
     @contextmanager
-    def _engine(self, needed: Mapping[str, frozenset[str]]) -> Iterator[DuckDB]:
+    def _engine(self, needed: Needed) -> Iterator[DuckDB]:
         """An engine that holds the columns which are needed, as one snapshot has them."""
         with self._lock:
-            self._held = self._server(self._url, lambda run: self._snapshot(run, needed))
+            self._held = self._snapshot(lambda run, changes: self._columns_of(run, changes, needed))
             yield self._held.engine
 
-    def _snapshot(self, run: Run, needed: Mapping[str, frozenset[str]]) -> _Held:
-        for statement in _SNAPSHOT:
-            run(statement)
-        read = self._in_snapshot(run, needed)
-        run("COMMIT")
-        return read
+    def _groups(self, totals: Totals, needed: Needed) -> DuckDB | None:
+        """An engine that holds groups of rows with their totals; None where the rows are here, or groups are many."""
+        with self._lock:
+            return self._snapshot(lambda run, changes: self._totals_of(run, changes, totals, needed))
 
-    def _in_snapshot(self, run: Run, needed: Mapping[str, frozenset[str]]) -> _Held:
-        changes, held = self._changes(run), self._held
-        same = held is not None and changes is not None and held.changes == changes
-        before = held.columns if same and held is not None else {}
-        if held is not None and all(table in before and columns <= before[table] for table, columns in needed.items()):
+    def _snapshot(self, read: Callable[[Run, Any], T]) -> T:
+        """What is read in one snapshot, by a function of the server and of the changes that it counts."""
+
+        def act(run: Run) -> T:
+            for statement in _SNAPSHOT:
+                run(statement)
+            found = read(run, self._changes(run))
+            run("COMMIT")
+            return found
+
+        return self._server(self._url, act)
+
+    def _columns_of(self, run: Run, changes: Any, needed: Needed) -> _Held:
+        held, before = self._held, self._before(changes)
+        if held is not None and _among(needed, before):
             return held
         return self._read(run, changes, before, needed)
 
-    def _read(
-        self, run: Run, changes: Any, before: Mapping[str, frozenset[str]], needed: Mapping[str, frozenset[str]]
-    ) -> _Held:
+    def _before(self, changes: Any) -> Needed:
+        """The columns that are here, as the server still has them."""
+        held = self._held
+        return held.columns if held is not None and changes is not None and held.changes == changes else {}
+
+    def _totals_of(self, run: Run, changes: Any, totals: Totals, needed: Needed) -> DuckDB | None:
+        if _among(needed, self._before(changes)):
+            return None
+        key = totals.table, totals.by, totals.totals
+        if changes is not None and key in self._added and self._added[key][0] == changes:
+            return self._added[key][1]
+        about, known = self._tables[totals.table], self._columns[totals.table]
+        by = [known[name] for name in totals.by]
+        if not few_rows(by, run(SIZES.format(oid=int(about["oid"])))):
+            return None
+        found = run.table(adding_up(about["schema"], about["name"], by, totals.totals))
+        engine = DuckDB({totals.table: _arrived(found, [*by, *map(digit, totals.names)])})
+        self._added = {**dict(list(self._added.items())[-_MOST_ADDED:]), key: (changes, engine)}
+        return engine
+
+    def _read(self, run: Run, changes: Any, before: Needed, needed: Needed) -> _Held:
         """The columns that are needed, and those of before if there was room."""
         self._held = None
         wanted = {
@@ -189,6 +230,10 @@ class Postgres(Source):
         if any(row["changes"] is None and row["file"] for row in found):
             return None
         return tuple(tuple(row.values()) for row in found)
+
+
+def _among(needed: Needed, here: Needed) -> bool:
+    return all(table in here and columns <= here[table] for table, columns in needed.items())
 
 
 def _repeated(found: pyarrow.Table) -> pyarrow.Table:

@@ -54,6 +54,7 @@ def spark_schema(schema: pyarrow.Schema) -> "StructType":
         pyarrow.float64(): types.DoubleType(),
         pyarrow.bool_(): types.BooleanType(),
         pyarrow.string(): types.StringType(),
+        pyarrow.binary(): types.BinaryType(),
         pyarrow.date32(): types.DateType(),
         pyarrow.timestamp("us"): types.TimestampNTZType(),
         pyarrow.list_(pyarrow.int64()): types.ArrayType(types.LongType()),

@@ -18,10 +18,12 @@ from noisette.query.measure import Measure
 if TYPE_CHECKING:
     from sqlglot import exp
 
+    from noisette.engines.duckdb.retained import RetainedRows
     from noisette.engines.duckdb.source import DuckDB
 
 __all__ = [
     "COUNT",
+    "PACKED",
     "TAG",
     "Batches",
     "Function",
@@ -30,7 +32,10 @@ __all__ = [
     "merge_parts",
     "merging",
     "of_counted",
+    "of_retained",
     "of_units",
+    "retaining",
+    "stream_of",
     "valid_rows",
 ]
 
@@ -42,6 +47,11 @@ TAG = "table"
 
 COUNT = "count"
 """The column that says how many rows are equal to a row, where different ones travel once."""
+
+PACKED = pyarrow.schema(
+    {"types": pyarrow.binary(), "rows": pyarrow.binary(), "keys": pyarrow.binary(), "size": pyarrow.int64()}
+)
+"""Retained rows as they are held: types of the stored columns, some rows, keys if they are unknown, how many codes."""
 
 _DIGIT = 7  # bits: a row that stands for many is copied less than 128 times, whatever its number is
 _CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
@@ -62,7 +72,7 @@ class Layout:
         """An engine with the rows that came, and with the public tables."""
         from noisette.engines.duckdb.source import DuckDB
 
-        frames = {name: pyarrow.ipc.open_stream(stream).read_all() for name, stream in self.public}
+        frames = {name: _table(stream) for name, stream in self.public}
         for tag, (name, columns) in enumerate(self.tables):
             own = rows if len(self.tables) == 1 else rows.filter(compute.equal(rows.column(TAG), tag))
             made = {stem: own.column(f"c{i}") for i, stem in columns}
@@ -83,6 +93,62 @@ def of_units(
         return _quietly(made)
 
     return computed
+
+
+def retaining(layout: Layout, retain: "Callable[[DuckDB], RetainedRows]") -> Function:
+    """A function of the rows of whole units: what is retained of them, packed into few rows (`PACKED`)."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for rows in _tables(batches, None):
+                found = retain(layout.engine(rows))
+                keys = None if found.keys is None else stream_of(found.keys)
+                types = stream_of(rows.schema.empty_table())
+                for start in range(0, max(len(found.rows), 1), _CHUNK):
+                    some = stream_of(found.rows.slice(start, _CHUNK))
+                    yield pyarrow.RecordBatch.from_arrays(
+                        [
+                            pyarrow.array([value], f.type)
+                            for value, f in zip((types, some, keys, found.size), PACKED, strict=True)
+                        ],
+                        schema=PACKED,
+                    )
+
+        return _quietly(made)
+
+    return computed
+
+
+def of_retained(
+    layout: Layout, compute_: "Callable[[DuckDB, RetainedRows], pyarrow.Table]", result: pyarrow.Schema
+) -> Function:
+    """A function of what is held of some units: an engine without rows, and what was retained of them."""
+
+    def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        from noisette.engines.duckdb.retained import RetainedRows
+
+        def made() -> Iterator[pyarrow.RecordBatch]:
+            for packed in (row for batch in batches for row in batch.to_pylist()):
+                types, rows, keys = (packed[name] and _table(packed[name]) for name in PACKED.names[:3])
+                held = RetainedRows(rows, packed["size"], keys)
+                yield from _typed(compute_(layout.engine(types), held), result)
+
+        return _quietly(made)
+
+    return computed
+
+
+def stream_of(table: pyarrow.Table) -> bytes:
+    """A table as bytes."""
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    made: bytes = sink.getvalue().to_pybytes()
+    return made
+
+
+def _table(stream: bytes) -> pyarrow.Table:
+    return pyarrow.ipc.open_stream(stream).read_all()
 
 
 def of_counted(layout: Layout, partial: "Callable[[DuckDB], pyarrow.Table]", result: pyarrow.Schema) -> Function:

@@ -9,11 +9,11 @@ Where each row is a unit, equal rows may be counted instead and travel once.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from noisette.engines.contract import FLOATS, INTEGERS, base_type
-from noisette.engines.needed import needed_columns, needed_of_request
+from noisette.engines.needed import needed_columns
 from noisette.engines.spark.catalogue import functions_of, quoted
 from noisette.engines.spark.executor import COUNT, TAG, valid_rows
 from noisette.query.expression import columns_of
@@ -78,16 +78,17 @@ def counted(rows: "DataFrame") -> "DataFrame":
     return rows.groupBy(*rows.columns).agg(functions.count(functions.lit(1)).alias(COUNT))
 
 
-def few_differ(request: Request, table: Table, stored: Mapping[str, str], schema: Schema) -> bool:
-    """Whether equal rows are counted before they are sent; declarations alone say so, and data has no part in it.
+def few_differ(
+    read: Collection[str], request: Request, table: Table, stored: Mapping[str, str], schema: Schema
+) -> bool:
+    """Whether rows that are equal in some columns meet before they are sent; declarations alone say so, and no data.
 
-    They are where keys are all that is read, since a group-by compares them anyway, and where few different rows are
+    They do where these are columns of keys, since a group-by compares them anyway, and where few different rows are
     declared. Floating-point numbers are not compared: 0 and -0 would be one.
     """
-    read = needed_of_request(request, schema)[table.name]
     filtered = needed_columns(request.source, (), schema)[table.name]
     keys = {name for key in request.keys for name in columns_of(key)}
-    others = read - (needed_columns(request.source, keys, schema)[table.name] - filtered)
+    others = set(read) - (needed_columns(request.source, keys, schema)[table.name] - filtered)
     if any(base_type(stored[name]) in FLOATS for name in read):
         return False
     sizes = [table.column(name).kind.count for name in read]

@@ -17,16 +17,31 @@ import pyarrow
 from pyarrow import compute
 
 from noisette.engines.contract import CellDraw, Draw, Source
+from noisette.engines.duckdb.held import bounded_key, held_columns
+from noisette.engines.duckdb.retained import RetainedRows
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.needed import needed_columns, needed_of_request
 from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema, stored_type
 from noisette.engines.spark.cells import CellLayout
 from noisette.engines.spark.commit import noised_once
-from noisette.engines.spark.executor import Layout, merge_parts, merging, of_counted, of_units
+from noisette.engines.spark.executor import (
+    PACKED,
+    Layout,
+    merge_parts,
+    merging,
+    of_counted,
+    of_retained,
+    of_units,
+    retaining,
+    stream_of,
+)
+from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
 from noisette.engines.spark.routing import counted, few_differ, routed
 from noisette.engines.spark.silence import unlogged
+from noisette.engines.spark.totals import added_up
 from noisette.engines.sql.partial import merged_schema, partial_schema
+from noisette.engines.sql.totals import Totals, totals_of
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
 from noisette.progress import doing
@@ -53,7 +68,7 @@ class Spark(Source):
     """
 
     def __init__(self, tables: Mapping[str, SparkTable]) -> None:
-        self._opened, self._frames = tables, opened(tables)
+        self._opened, self._frames, self._held = tables, opened(tables), Held()
         self._scratch = next((table.scratch for table in tables.values() if table.scratch is not None), None)
         self._types = {
             name: {field.name: field.dataType for field in frame.schema.fields} for name, frame in self._frames.items()
@@ -178,12 +193,62 @@ class Spark(Source):
             return engine.partial(request, schema, secret)
 
         needed = needed_of_request(request, schema)
-        rows, layout = self._routed(needed, schema)
         table = next(schema[name] for name in needed if not schema[name].public)
-        if table.unit is None and few_differ(request, table, self.stored(table.name), schema):
+        stored = self.stored(table.name)
+        totals = totals_of(request, schema, {table.name: stored})
+        sums = totals is not None and any(total.column is not None for total in totals.totals)
+        if totals is not None and sums and few_differ(totals.by, request, table, stored, schema):
+            return self._totals(totals, result, secret), result
+        if request.limits is not None:
+            return self._held_parts(request, schema, secret, needed, result), result
+        rows, layout = self._routed(needed, schema)
+        if table.unit is None and few_differ(needed[table.name], request, table, stored, schema):
             return counted(rows).mapInArrow(of_counted(layout, computed, result), spark_schema(result)), result
         function = of_units(layout, computed, result, whole=table.unit is not None)
         return rows.mapInArrow(function, spark_schema(result)), result
+
+    def _held_parts(
+        self,
+        request: Request,
+        schema: Schema,
+        secret: bytes,
+        needed: Mapping[str, frozenset[str]],
+        result: pyarrow.Schema,
+    ) -> "DataFrame":
+        """The same parts, from retained rows that are held for the next question, if data stay as they are."""
+        state = self.state()
+        key = bounded_key(request, schema, secret), state
+        rows, layout = self._routed(needed, schema)
+        held = self._held.serving(key, request)
+        if held is None:
+            before = self._held.find(key)
+            columns, firsts = held_columns(request, schema, None if before is None else before.what)
+
+            def retain(engine: DuckDB) -> RetainedRows:
+                return engine.retained(request, schema, secret, columns, firsts=firsts)
+
+            held = HeldRows(rows.mapInArrow(retaining(layout, retain), spark_schema(PACKED)), columns, firsts)
+            if state is not None:
+                held.frame.persist()
+                self._held.put(key, held)
+        columns, firsts = held.columns, held.firsts
+
+        def computed(engine: DuckDB, found: RetainedRows) -> pyarrow.Table:
+            engine.hold(request, schema, secret, found, columns, firsts=firsts)
+            return engine.partial(request, schema, secret)
+
+        return held.frame.mapInArrow(of_retained(layout, computed, result), spark_schema(result))
+
+    def _totals(self, totals: Totals, result: pyarrow.Schema, secret: bytes) -> "DataFrame":
+        """The same parts, of groups whose totals Spark adds up: each group travels as one row."""
+        columns = tuple(enumerate([*totals.by, *totals.names]))
+        rows = added_up(self._frames[totals.table], totals, [f"c{i}" for i, _ in columns])
+
+        def computed(engine: DuckDB) -> pyarrow.Table:
+            return totals.merged(engine.partial(totals.request, totals.schema, secret), result)
+
+        layout = Layout(((totals.table, columns),), ())
+        return rows.mapInArrow(of_units(layout, computed, result, whole=False), spark_schema(result))
 
     def _routed(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> tuple["DataFrame", Layout]:
         """The rows of private tables, each with all rows of its unit, and how they travel."""
@@ -209,12 +274,7 @@ class Spark(Source):
             return _on(frame.select(*made or [functions_of(frame).lit(True).alias("nothing")]).toArrow)
 
     def _stream(self, table: str, columns: frozenset[str]) -> bytes:
-        found = self._whole(table, columns)
-        sink = pyarrow.BufferOutputStream()
-        with pyarrow.ipc.new_stream(sink, found.schema) as writer:
-            writer.write_table(found)
-        made: bytes = sink.getvalue().to_pybytes()
-        return made
+        return stream_of(self._whole(table, columns))
 
     def _arrow_type(self, table: str, column: str) -> pyarrow.DataType:
         from pyspark.sql.pandas.types import to_arrow_type

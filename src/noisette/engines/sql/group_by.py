@@ -42,6 +42,7 @@ from noisette.query.stability import ROW, UNIT, shape_of
 from noisette.query.types import ARROW
 
 __all__ = [
+    "MOST",
     "Register",
     "Valued",
     "bounded_rows",
@@ -58,7 +59,8 @@ __all__ = [
     "whole_numbers",
 ]
 
-_MOST = 2**62  # where sums are cut
+MOST = 2**62
+"""Where sums are cut."""
 
 Register: TypeAlias = Callable[[pyarrow.Table], str]
 """Registers a table with the engine for as long as a question takes; returns its name."""
@@ -133,7 +135,7 @@ def measured(measure: Measure, name: str, *, bounded: bool) -> exp.Expr:
 
 def cut(total: exp.Expr) -> exp.Expr:
     """A whole number of any size within +-2^62; of nothing, 0."""
-    within = clamped(total, number(-_MOST), number(_MOST), try_cast(total, "BIGINT"))
+    within = clamped(total, number(-MOST), number(MOST), try_cast(total, "BIGINT"))
     return exp.Coalesce(this=within, expressions=[number(0)])
 
 

@@ -45,7 +45,7 @@ from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
 
-__all__ = ["normalised", "stored_steps"]
+__all__ = ["normalised", "stored_steps", "substitute_steps"]
 
 MOST = 2**63 - 1
 
@@ -123,8 +123,13 @@ def stored_steps(column: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
     between = exp.Between(this=column.copy(), low=low, high=high)
     below = exp.LT(this=column.copy(), expression=low.copy()), number(least)
     above = exp.Not(this=is_nan(column)), number(most)
-    zero, _ = step_bounds(replace(kind, low=_zero(kind), high=_zero(kind)), grid)
-    return choose((between, steps), below, above, otherwise=exp.null() if kind.nullable else number(zero))
+    nothing = exp.null() if kind.nullable else number(substitute_steps(kind, grid))
+    return choose((between, steps), below, above, otherwise=nothing)
+
+
+def substitute_steps(kind: Kind, grid: Fraction) -> int:
+    """The grid steps of what stands for NULL in a number that is declared to have none."""
+    return step_bounds(replace(kind, low=_zero(kind), high=_zero(kind)), grid)[0]
 
 
 def _integer(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:

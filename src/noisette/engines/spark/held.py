@@ -1,0 +1,73 @@
+"""Retained rows that Spark holds between questions, so that the next one with the same bounds reads no table.
+
+They are held by Spark's own cache on the executors, as bytes, and computed again where an executor is lost: the same
+rows, since the secret and the rows decide which are retained. Where nothing says in which state the data is, nothing is
+held.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from noisette.engines.duckdb.held import serves
+from noisette.query.measure import Request
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["Held", "HeldRows"]
+
+_MOST = 4  # frames, as many as the engine for files holds tables
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """A frame of retained rows, and what it has of them (`duckdb.held`)."""
+
+    frame: "DataFrame"
+    columns: dict[str, str]
+    firsts: bool
+
+    @property
+    def what(self) -> tuple[Collection[str], bool]:
+        """Its columns, and whether the first row of each unit in each group is marked."""
+        return self.columns, self.firsts
+
+
+class Held:
+    """The frames that were asked for last."""
+
+    def __init__(self) -> None:
+        self._frames: OrderedDict[Hashable, HeldRows] = OrderedDict()
+
+    def find(self, key: Hashable) -> HeldRows | None:
+        """The rows of a relation with its keys, domains, limits, secret and state."""
+        if key in self._frames:
+            self._frames.move_to_end(key)
+        return self._frames.get(key)
+
+    def serving(self, key: Hashable, request: Request) -> HeldRows | None:
+        """The same, if they have all that a request measures."""
+        found = self.find(key)
+        return found if found is not None and serves(request, found.columns, firsts=found.firsts) else None
+
+    def put(self, key: Hashable, rows: HeldRows) -> None:
+        """Hold rows in place of those that the key had."""
+        if key in self._frames:
+            _forget(self._frames.pop(key))
+        self._frames[key] = rows
+        while len(self._frames) > _MOST:
+            _forget(self._frames.popitem(last=False)[1])
+
+    def __del__(self) -> None:
+        for rows in self._frames.values():
+            _forget(rows)
+
+
+def _forget(rows: HeldRows) -> None:
+    """Let Spark forget a frame; a session that has ended has forgotten it already."""
+    try:
+        rows.frame.unpersist()
+    except Exception:
+        return

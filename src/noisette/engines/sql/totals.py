@@ -1,0 +1,249 @@
+"""Totals that an engine adds up where the rows are: a request about rows becomes one about groups of them.
+
+Where each row is a unit, rows with equal keys count alike. So an engine groups rows by the stored columns that keys and
+conditions read, and sends for each group how many rows it has and the totals of what is measured. Keys are cleaned and
+conditions decided here, for groups in place of rows; every number is the same, to the last bit.
+
+What engines compute is CASE, comparisons and sums of whole numbers: nothing in it can fail on a value. A total of any
+size is sent in digits, and no sum of fewer than 2^45 rows overflows.
+
+    `steps` of a row: a whole number within public bounds · `limbs`: 18 bits of it, which are added up ·
+    `digits`: 31 bits of such a sum, which are sent
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from noisette.engines.contract import INTEGERS
+from noisette.engines.needed import needed_of_request
+from noisette.engines.sql.group_by import MOST, whole_numbers
+from noisette.engines.sql.keys import plain
+from noisette.engines.sql.relation import Stored
+from noisette.engines.sql.stored import substitute_steps
+from noisette.engines.sql.syntax import any_of, binary, choose, clamped, column, is_nan, is_null, number, scaled
+from noisette.query.expression import Name
+from noisette.query.intervals import step_bounds
+from noisette.query.kind import LARGEST, Kind
+from noisette.query.measure import Exact, Measure, Request
+from noisette.query.operations import declared
+from noisette.query.plan import Relation, Scan, Where
+from noisette.query.schema import Column, Schema
+
+__all__ = ["Total", "Totals", "totals_of"]
+
+_LIMB, _LIMBS, _DIGIT = 18, 3, 31
+_CARRIED = Kind("integer", Fraction(-LARGEST), Fraction(LARGEST), Fraction(1), nullable=False)
+
+
+@dataclass(frozen=True)
+class Total:
+    """What is added up over rows: the steps of a stored column, whether it has a value, or 1 where there is none.
+
+    `base` is how the column is stored.
+    """
+
+    measure: Measure
+    column: str | None = None
+    kind: Kind | None = None
+    base: str = ""
+
+    @property
+    def steps(self) -> exp.Expr:
+        """The whole number that one row adds."""
+        if self.column is None or self.kind is None:
+            return number(1)
+        own = column(self.column)
+        if self.measure.what == "count":
+            return choose((_missing(own, self.base), number(0)), otherwise=number(1))
+        return _steps(own, self.kind, self.base, self.measure)
+
+    @property
+    def _limbs(self) -> int:
+        return _LIMBS if max(abs(self.measure.low), abs(self.measure.high)) >> _LIMB else 1
+
+    def sums(self, steps: exp.Expr) -> list[exp.Expr]:
+        """The sums over a group of what its rows add, in limbs: each counts 2^18 times as much as the one before."""
+        last = self._limbs - 1
+        every = [_bits(steps, i, _LIMB, last=i == last) for i in range(last + 1)]
+        return [exp.cast(exp.Sum(this=limb), "BIGINT") for limb in every]
+
+    def digits(self, total: exp.Expr) -> list[exp.Expr]:
+        """What is sent of one such sum: two digits, the second one with its sign; a number of rows fits into one."""
+        if self.measure.what != "sum":
+            return [total]
+        return [_bits(total, 0, _DIGIT, last=False), _bits(total, 1, _DIGIT, last=True)]
+
+    @property
+    def weights(self) -> list[int]:
+        """How often each digit counts."""
+        sizes = [_DIGIT * i for i in range(2 if self.measure.what == "sum" else 1)]
+        return [1 << (_LIMB * i + size) for i in range(self._limbs) for size in sizes]
+
+
+def _bits(whole: exp.Expr, place: int, size: int, *, last: bool) -> exp.Expr:
+    """The digit of a whole number at a place; the last one is all that is left."""
+    moved = exp.BitwiseRightShift(this=whole.copy(), expression=number(place * size)) if place else whole.copy()
+    return moved if last else binary(exp.BitwiseAnd, exp.Paren(this=moved), number((1 << size) - 1))
+
+
+def _missing(own: exp.Column, base: str) -> exp.Expr:
+    """Whether a clean value is NULL: NaN is no value."""
+    return any_of([is_null(own), is_nan(own)]) if base == "DOUBLE" else is_null(own)
+
+
+def _steps(own: exp.Column, kind: Kind, base: str, m: Measure) -> exp.Expr:
+    """The steps of a stored column as `stored.normalised` and `expressions.to_steps` make them; of NULL, 0."""
+    nothing = number(0 if kind.nullable else substitute_steps(kind, m.grid))
+    if base != "DOUBLE":
+        return clamped(own, number(m.low), number(m.high), exp.cast(own, "BIGINT"), (is_null(own), nothing))
+    low, high = (_double(float(end)) for end in kind.ends)
+    below = exp.LT(this=own.copy(), expression=low), number(m.low)
+    above = exp.GT(this=own.copy(), expression=high), number(m.high)
+    return choose((_missing(own, base), nothing), below, above, otherwise=_nearest(own, m.grid))
+
+
+def _nearest(own: exp.Column, grid: Fraction) -> exp.Expr:
+    """The nearest number of steps of a double, halves away from 0.
+
+    Near 0 nothing is multiplied, which could be too small a number for some engines. Half a step or more away, adding a
+    half is exact or rounds to no whole number that was not reached.
+    """
+    half, little = _double(0.5), float(grid / 4)
+    steps = scaled(own, 1 / grid)
+
+    def whole(size: exp.Expr) -> exp.Expr:
+        up = exp.cast(exp.Floor(this=exp.Add(this=size.copy(), expression=half.copy())), "BIGINT")
+        return choose((exp.LT(this=size.copy(), expression=half.copy()), number(0)), otherwise=up)
+
+    above = exp.GT(this=own.copy(), expression=_double(little)), whole(steps)
+    negative = exp.Neg(this=whole(exp.Paren(this=exp.Neg(this=exp.Paren(this=steps.copy())))))
+    below = exp.LT(this=own.copy(), expression=_double(-little)), negative
+    return choose(above, below, otherwise=number(0))
+
+
+def _double(value: float) -> exp.Expr:
+    return exp.cast(number(value), "DOUBLE")
+
+
+# Requests
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A request about groups of a table's rows, and what is to be sent of each group.
+
+    `by`: the stored columns that rows are grouped by · `names` of the digits that are sent after them, the first the
+    number of rows · `request` and `schema`: the question about groups, as if each were a row · `parts`: for
+    each measure that was asked for, which measures of the groups it is made of and how often each counts.
+    """
+
+    table: str
+    by: tuple[str, ...]
+    totals: tuple[Total, ...]
+    names: tuple[str, ...]
+    request: Request
+    schema: Schema
+    parts: tuple[tuple[tuple[int, int], ...], ...]
+
+    def exact(self, found: Exact) -> Exact:
+        """The measures that were asked for, from those of the groups."""
+        made = (_weighed([(found.measures[i], times) for i, times in parts]) for parts in self.parts)
+        return Exact(found.keys, tuple(np.clip(total, -MOST, MOST).astype(np.int64) for total in made))
+
+    def merged(self, found: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
+        """The same of parts of cells (`partial`); `schema` has the columns of the parts of what was asked for."""
+        first = found.column_names.index("value") + 1
+        numbers = [whole_numbers(column.cast(pyarrow.int64())) for column in found.columns[first:]]
+        made = (_weighed([(numbers[i], times) for i, times in parts]) for parts in self.parts)
+        fields = list(schema)[first:]
+        totals = [_column(total, field.type) for total, field in zip(made, fields, strict=True)]
+        return pyarrow.table([*found.columns[:first], *totals], schema)
+
+
+def _column(total: NDArray[Any], kind: pyarrow.DataType) -> pyarrow.Array:
+    return pyarrow.array(total, kind) if total.dtype == object else pyarrow.array(total).cast(kind)
+
+
+def _weighed(parts: Sequence[tuple[NDArray[np.int64], int]]) -> NDArray[Any]:
+    """A sum of whole numbers, each as often as it counts: 64 bits where that is enough, or else of any size.
+
+    >>> _weighed([(np.array([1, 2]), 1), (np.array([0, -3]), 2**62)]).tolist()
+    [1, -13835058055282163710]
+    """
+    most = sum(max(abs(int(digit.min(initial=0))), int(digit.max(initial=0))) * times for digit, times in parts)
+    if most >= MOST:
+        parts = [(digit.astype(object), times) for digit, times in parts]
+    total = parts[0][0] * parts[0][1]
+    for digit, times in parts[1:]:
+        if digit.any():  # or else the weight may be more than 64 bits hold
+            total = total + digit * times
+    return total
+
+
+def totals_of(request: Request, schema: Schema, stored: Stored) -> Totals | None:
+    """The request as one about groups of rows; None where a measure is more than a sum over a stored column.
+
+    Each row must be a unit of its own, of one table without joins.
+    """
+    scan = _scan(request.source)
+    if scan is None or schema[scan.table].public or schema[scan.table].unit is not None or request.limits is not None:
+        return None
+    wanted = [_total(m, request.source, scan, schema, stored) for m in request.measures]
+    totals = list(dict.fromkeys(total for total in wanted if total is not None))
+    if len(wanted) > sum(total is not None for total in wanted):
+        return None
+    table = schema[scan.table]
+    keyed = needed_of_request(replace(request, measures=()), schema)[scan.table]
+    by = tuple(column.name for column in table.columns if column.name in keyed)
+    weights = [(place, weight) for place, total in enumerate(totals) for weight in total.weights]
+    names = _new_names([column.name for column in table.columns], len(weights))
+    carried = tuple(Column(name, _CARRIED) for name in names)
+    groups = replace(table, columns=tuple(c for c in table.columns if c.name in by) + carried)
+    measures = tuple(Measure("sum", Name(f"{scan.alias}.{n}"), Fraction(1), -LARGEST, LARGEST) for n in names)
+    parts = tuple(
+        tuple((i, weight) for i, (place, weight) in enumerate(weights) if totals[place] == total) for total in wanted
+    )
+    asked = replace(request, measures=measures)
+    return Totals(table.name, by, tuple(totals), names, asked, {**schema, table.name: groups}, parts)
+
+
+def _scan(relation: Relation) -> Scan | None:
+    """The table of a relation that takes some of its rows as they are."""
+    while isinstance(relation, Where):
+        relation = relation.source
+    return relation if isinstance(relation, Scan) else None
+
+
+def _total(m: Measure, relation: Relation, scan: Scan, schema: Schema, stored: Stored) -> Total | None:
+    """What is added up for a measure; None where it is not a sum, or not of a column that engines read alike."""
+    rows = Total(Measure("rows"))
+    if m.what in ("rows", "units"):
+        return rows
+    if m.what not in ("count", "sum") or not isinstance(m.of, Name):
+        return None
+    kind, base = plain(m.of, relation, schema, stored)
+    if kind is None:
+        return None
+    if m.what == "count" and not kind.nullable:
+        return rows
+    known = declared(kind)
+    whole = known.type == "integer" and base in INTEGERS and known.grid in (None, 1)
+    if not whole and not (known.type == "real" and base == "DOUBLE" and known.grid is None):
+        return None
+    if m.what == "sum" and not (known.bounded and step_bounds(known, m.grid) == (m.low, m.high)):
+        return None
+    return Total(m, m.of.name.removeprefix(f"{scan.alias}."), known, base)
+
+
+def _new_names(taken: Sequence[str], count: int) -> tuple[str, ...]:
+    stem = "total"
+    while any(name.lower().startswith(stem) for name in taken):
+        stem += " of"
+    return tuple(f"{stem} {i}" for i in range(count))
