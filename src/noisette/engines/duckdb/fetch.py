@@ -4,7 +4,7 @@ Page faults on fresh memory dominate, so buffers are reused, and rows are divide
 units, so that whatever is computed of a part stays small, too.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from noisette.engines.tie_break import NULL, words_of
 from noisette.query.kind import Kind
 
-__all__ = ["BATCH", "Batch", "Columns", "Maker", "as_held", "fetched", "taken"]
+__all__ = ["BATCH", "Batch", "Columns", "Maker", "as_held", "as_told_apart", "fetched", "numbers_of", "taken"]
 
 BATCH = 1 << 19
 """Rows of a batch at most: as many as allocators still reuse memory for."""
@@ -39,9 +39,8 @@ def fetched(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> l
     for batch, mask in chain(first, rest):
         made = {name: maker(batch) for name, maker in makers.items()}
         order, ends = _divided(made[by], mask, len(parts))
-        for i, part in enumerate(parts):
-            for name, column in made.items():
-                part[name].add(column, order[ends[i] : ends[i + 1]])
+        for name, column in made.items():
+            _divide(column, order, ends, [part[name] for part in parts])
     return [{name: column.whole() for name, column in part.items()} for part in parts]
 
 
@@ -56,6 +55,26 @@ def _divided(
     return order if some is None else some.take(order), [0, *ends.tolist()]
 
 
+def _divide(
+    column: NDArray[Any] | pyarrow.Array, order: NDArray[np.intp], ends: Sequence[int], parts: Sequence["_Growing"]
+) -> None:
+    """Add the rows of each part; Arrow's are put in order at once and then cut, since it takes long to take few."""
+    ordered = _ordered(column, order) if isinstance(column, pyarrow.Array) else None
+    for part, start, end in zip(parts, ends, ends[1:], strict=False):
+        if ordered is None:
+            part.add(column, order[start:end])
+        else:
+            part.append(ordered.slice(start, end - start))
+
+
+def _ordered(column: pyarrow.Array, order: NDArray[np.intp]) -> pyarrow.Array:
+    """Rows in another order; bytes of one width by NumPy, whose memory has few page faults."""
+    if not pyarrow.types.is_fixed_size_binary(column.type):
+        return column.take(pyarrow.array(order))
+    rows = np.frombuffer(column.buffers()[1], f"V{column.type.byte_width}", len(column)).take(order)
+    return pyarrow.FixedSizeBinaryArray.from_buffers(column.type, len(rows), [None, pyarrow.py_buffer(rows)])
+
+
 class _Growing:
     """An array that grows: NumPy's by a factor, of which only what is used takes memory; Arrow's by its pieces."""
 
@@ -64,11 +83,12 @@ class _Growing:
         self._block: NDArray[Any] = np.empty(0)
         self._used = 0
 
-    def add(self, column: NDArray[Any] | pyarrow.Array, at: NDArray[np.intp]) -> None:
+    def append(self, piece: pyarrow.Array) -> None:
+        """Add a piece."""
+        self._pieces.append(piece)
+
+    def add(self, column: NDArray[Any], at: NDArray[np.intp]) -> None:
         """Add some rows of a column."""
-        if isinstance(column, pyarrow.Array):
-            self._pieces.append(column.take(pyarrow.array(at)))
-            return
         end = self._used + len(at)
         if end > len(self._block) or not self._used:
             larger = np.empty(max(_FIRST, _GROWTH * end), column.dtype)
@@ -79,7 +99,10 @@ class _Growing:
 
     def whole(self) -> Any:
         """All that was added."""
-        return pyarrow.chunked_array(self._pieces) if self._pieces else self._block[: self._used]
+        if not self._pieces:
+            return self._block[: self._used]
+        same = len({piece.type for piece in self._pieces}) == 1
+        return pyarrow.chunked_array(self._pieces if same else [p.cast(pyarrow.binary()) for p in self._pieces])
 
 
 # Columns that are retained
@@ -113,3 +136,33 @@ def taken(held: NDArray[Any] | pyarrow.ChunkedArray, at: NDArray[np.intp], kind:
             return pyarrow.array(values, mask=missing).cast(pyarrow.timestamp("us"))
         case _:
             return pyarrow.array(values, mask=missing)
+
+
+# Values that are only told apart
+
+
+def as_told_apart(name: str) -> Maker:
+    """How values are held to be numbered later: text of one length as its bytes, the rest as it is."""
+    return lambda batch: _bytes_of(batch.column(name))
+
+
+def _bytes_of(values: pyarrow.Array) -> pyarrow.Array:
+    if not pyarrow.types.is_string(values.type) or values.null_count or not len(values):
+        return values
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
+    width = int(ends[1] - ends[0])
+    if not width or np.any(np.diff(ends) != width):
+        return values
+    whole = data.slice(int(ends[0]), len(values) * width)
+    return pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(width), len(values), [None, whole])
+
+
+def numbers_of(values: pyarrow.ChunkedArray) -> NDArray[np.int64]:
+    """Values as numbers from 0: equal values have equal numbers, and different values different ones.
+
+    >>> numbers_of(pyarrow.chunked_array([["b", "a"], ["a", "ab", "b"]]))
+    array([0, 1, 1, 2, 0])
+    """
+    pieces = values.dictionary_encode().chunks  # they share one dictionary
+    return np.concatenate([np.empty(0, np.int64), *(piece.indices.to_numpy() for piece in pieces)])
