@@ -8,10 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pyarrow
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlglot import exp
 from tests.contracts.test_sources import duckdb_hash, invalid_text
 
 from noisette.engines.duckdb import fetch as fetching
+from noisette.engines.duckdb import identity
 from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.memory.source import Memory
@@ -67,7 +70,8 @@ def weak_hash(*values):
 @pytest.fixture
 def collisions(monkeypatch):
     monkeypatch.setattr(retaining, "hash_of", weak)
-    monkeypatch.setattr(retaining, "BATCH", 64)
+    monkeypatch.setattr(retaining, "BATCH_WITH_TEXT", 64)
+    monkeypatch.setattr(identity, "_WAITING", 8)
 
 
 def agrees(rows, limits, domain=tuple(range(5))):
@@ -112,7 +116,9 @@ def test_enumerated_units_are_told_apart():
 @pytest.mark.usefixtures("collisions")
 @pytest.mark.parametrize("units", ["one length", "lengths that differ", "all too long"])
 def test_a_twin_that_goes_by_the_hash_is_convicted(units, monkeypatch):
-    monkeypatch.setattr(retaining, "numbers_of", lambda values: np.zeros(len(values), np.int64))
+    whole = identity.Identities.whole
+    one = lambda found: None if (numbers := whole(found)) is None else numbers * 0  # noqa: E731
+    monkeypatch.setattr(identity.Identities, "whole", one)
     assert not agrees(table(UNITS[units]), LIMITS[0])
 
 
@@ -125,30 +131,54 @@ def test_a_twin_that_cuts_long_units_is_convicted(units, monkeypatch):
 
 
 @pytest.mark.usefixtures("collisions")
-def test_a_twin_that_numbers_each_batch_by_itself_is_convicted(monkeypatch):
-    def by_batch(values):
-        return np.concatenate([c.dictionary_encode().indices.to_numpy() for c in values.chunks], dtype=np.int64)
+@pytest.mark.parametrize("units", ["one length", "lengths that differ"])
+def test_a_twin_that_forgets_what_it_has_numbered_is_convicted(units, monkeypatch):
+    number_waiting = identity.Identities._number
 
-    monkeypatch.setattr(retaining, "numbers_of", by_batch)
-    assert not agrees(table(UNITS["one length"]), LIMITS[0])
+    def forgetful(self):
+        number_waiting(self)
+        self._known = []
+
+    monkeypatch.setattr(identity.Identities, "_number", forgetful)
+    assert not agrees(table(UNITS[units]), LIMITS[0])
 
 
 # Values as they are held
 
 
+@pytest.mark.usefixtures("collisions")
 def test_long_units_are_not_fetched(monkeypatch):
     """What is fetched of a row is small, however long its unit is; the engine numbers the units where one is long."""
-    held, fetch = [], retaining.fetched
+    held, append = [], identity.Identities.append
 
-    def noted(*args):
-        parts = fetch(*args)
-        held.append([(len(part["identity"]), part["identity"].nbytes, str(part["identity"].type)) for part in parts])
-        return parts
+    def noted(self, piece):
+        held.append((str(piece.type), len(piece), piece.nbytes))
+        append(self, piece)
 
-    monkeypatch.setattr(retaining, "fetched", noted)
+    monkeypatch.setattr(identity.Identities, "append", noted)
     exact(DuckDB({"t": table(UNITS["all too long"])}), LIMITS[0], tuple(range(5)))
-    assert [type for ((*_, type),) in held] == ["string", "int64"]
-    assert all(nbytes <= 16 * rows for ((rows, nbytes, _),) in held)
+    assert {type for type, *_ in held} == {"string", "int64"}
+    assert all(nbytes <= 8 * rows + 64 for _, rows, nbytes in held)
+
+
+@given(st.lists(st.lists(st.sampled_from(["", "a", "b", "ab", "a\0", "ä", "aa"]), max_size=9), max_size=9))
+def test_identities_are_equal_where_values_are(pieces):
+    found = identity.Identities()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "_WAITING", 3)
+        for piece in pieces:
+            found.append(identity.bytes_of(pyarrow.array(piece, pyarrow.string())))
+    values = [value for piece in pieces for value in piece]
+    first = list(dict.fromkeys(values))
+    assert found.whole().tolist() == [first.index(value) for value in values]
+
+
+def test_a_missing_value_leaves_no_numbers():
+    found = identity.Identities()
+    for piece in (["a"], ["b", None], ["c"]):
+        found.append(pyarrow.array(piece))
+    assert found.whole() is None
+    assert found._waiting == []
 
 
 @pytest.mark.parametrize("values", UNITS.values(), ids=UNITS)
@@ -156,7 +186,7 @@ def test_long_units_are_not_fetched(monkeypatch):
 def test_bytes_of_one_width_are_those_of_the_text(values, start):
     """Texts of one length become bytes without a copy, from a slice too; others, and NULL, stay what they are."""
     found = pyarrow.array(values, pyarrow.string()).slice(start)
-    made = fetching._bytes_of(found)
+    made = identity.bytes_of(found)
     width = {None if value is None else len(value.encode()) for value in found.to_pylist()}
     assert pyarrow.types.is_fixed_size_binary(made.type) == (len(width) == 1 and width != {None})
     assert made.cast(pyarrow.binary()).to_pylist() == found.cast(pyarrow.binary()).to_pylist()
@@ -164,16 +194,19 @@ def test_bytes_of_one_width_are_those_of_the_text(values, start):
 
 def test_nothing_has_no_width():
     for values in ([], ["", ""]):
-        assert fetching._bytes_of(pyarrow.array(values, pyarrow.string())).type == pyarrow.string()
+        assert identity.bytes_of(pyarrow.array(values, pyarrow.string())).type == pyarrow.string()
 
 
-def test_rows_are_divided_with_their_texts():
+def test_rows_are_divided_with_their_identities():
     """Parts hold each row once, by the last bits of a number, whatever the widths of the texts of a batch are."""
-    texts = [f"{i:03}" if i < 100 else "x" * (i % 7) + str(i) for i in range(300)]
-    batch = pyarrow.record_batch({"n": np.arange(300), "text": texts})
-    makers = {"n": lambda b: b.column("n").to_numpy(), "text": fetching.as_told_apart("text")}
-    pieces = [(batch.slice(start, 50), None) for start in range(0, 300, 50)]
-    parts = fetching.fetched(pieces, makers, "n")
-    found = [(n, t) for p in parts for n, t in zip(p["n"], p["text"].cast(pyarrow.string()).to_pylist(), strict=True)]
+    texts = [f"{i % 9:03}" if i < 100 else "x" * (i % 7) for i in range(300)]
+    batch = pyarrow.record_batch({"n": np.arange(300), "identity": texts, "text": texts})
+    makers = {"n": lambda b: b.column("n").to_numpy(), "text": lambda b: b.column("text")}
+    makers[fetching.IDENTITY] = lambda b: identity.bytes_of(b.column("identity"))
+    parts = fetching.fetched([(batch.slice(start, 50), None) for start in range(0, 300, 50)], makers, "n")
+    found = [(n, t) for p in parts for n, t in zip(p["n"].tolist(), p["text"].to_pylist(), strict=True)]
     assert sorted(found) == list(enumerate(texts))
-    assert all(len(set(p["n"] % fetching._PARTS)) == 1 for p in parts)
+    for part in parts:
+        assert len(set(part["n"] % fetching._PARTS)) == 1
+        pairs = set(zip(part["identity"].tolist(), part["text"].to_pylist(), strict=True))
+        assert len(pairs) == len({n for n, _ in pairs}) == len({text for _, text in pairs})

@@ -12,13 +12,20 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.engines.duckdb.identity import Identities, in_order
 from noisette.engines.tie_break import NULL, words_of
 from noisette.query.kind import Kind
 
-__all__ = ["BATCH", "Batch", "Columns", "Maker", "as_held", "as_told_apart", "fetched", "numbers_of", "taken"]
+__all__ = ["BATCH", "BATCH_WITH_TEXT", "IDENTITY", "Batch", "Columns", "Maker", "as_held", "fetched", "taken"]
 
 BATCH = 1 << 19
 """Rows of a batch at most: as many as allocators still reuse memory for."""
+
+BATCH_WITH_TEXT = 1 << 17
+"""The same where units are fetched as they are: a batch of them takes several times the memory."""
+
+IDENTITY = "identity"
+"""The column of units as they are, by which they are told apart where `unit` is a hash."""
 
 _PARTS = 16  # a power of two
 _FIRST, _GROWTH = 1 << 20, 4  # rows at first, enough for huge pages, and how much more when they are full
@@ -32,10 +39,12 @@ def fetched(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> l
     """What the makers make of each batch, in parts by the last bits of a column of whole numbers.
 
     Of a batch with a mask only the rows of the mask count. A single batch is not divided; there must be one.
+    Of the column IDENTITY there are only numbers, equal for equal values; None if a value of the part is NULL.
     """
     rest = iter(batches)
     first = list(islice(rest, 2))
-    parts = [{name: _Growing() for name in makers} for _ in range(_PARTS if len(first) > 1 else 1)]
+    count = _PARTS if len(first) > 1 else 1
+    parts = [{name: Identities() if name == IDENTITY else _Growing() for name in makers} for _ in range(count)]
     for batch, mask in chain(first, rest):
         made = {name: maker(batch) for name, maker in makers.items()}
         order, ends = _divided(made[by], mask, len(parts))
@@ -56,23 +65,15 @@ def _divided(
 
 
 def _divide(
-    column: NDArray[Any] | pyarrow.Array, order: NDArray[np.intp], ends: Sequence[int], parts: Sequence["_Growing"]
+    column: NDArray[Any] | pyarrow.Array, order: NDArray[np.intp], ends: Sequence[int], parts: Sequence[Any]
 ) -> None:
     """Add the rows of each part; Arrow's are put in order at once and then cut, since it takes long to take few."""
-    ordered = _ordered(column, order) if isinstance(column, pyarrow.Array) else None
+    ordered = in_order(column, order) if isinstance(column, pyarrow.Array) else None
     for part, start, end in zip(parts, ends, ends[1:], strict=False):
         if ordered is None:
             part.add(column, order[start:end])
         else:
             part.append(ordered.slice(start, end - start))
-
-
-def _ordered(column: pyarrow.Array, order: NDArray[np.intp]) -> pyarrow.Array:
-    """Rows in another order; bytes of one width by NumPy, whose memory has few page faults."""
-    if not pyarrow.types.is_fixed_size_binary(column.type):
-        return column.take(pyarrow.array(order))
-    rows = np.frombuffer(column.buffers()[1], f"V{column.type.byte_width}", len(column)).take(order)
-    return pyarrow.FixedSizeBinaryArray.from_buffers(column.type, len(rows), [None, pyarrow.py_buffer(rows)])
 
 
 class _Growing:
@@ -99,10 +100,7 @@ class _Growing:
 
     def whole(self) -> Any:
         """All that was added."""
-        if not self._pieces:
-            return self._block[: self._used]
-        same = len({piece.type for piece in self._pieces}) == 1
-        return pyarrow.chunked_array(self._pieces if same else [p.cast(pyarrow.binary()) for p in self._pieces])
+        return pyarrow.chunked_array(self._pieces) if self._pieces else self._block[: self._used]
 
 
 # Columns that are retained
@@ -136,33 +134,3 @@ def taken(held: NDArray[Any] | pyarrow.ChunkedArray, at: NDArray[np.intp], kind:
             return pyarrow.array(values, mask=missing).cast(pyarrow.timestamp("us"))
         case _:
             return pyarrow.array(values, mask=missing)
-
-
-# Values that are only told apart
-
-
-def as_told_apart(name: str) -> Maker:
-    """How values are held to be numbered later: text of one length as its bytes, the rest as it is."""
-    return lambda batch: _bytes_of(batch.column(name))
-
-
-def _bytes_of(values: pyarrow.Array) -> pyarrow.Array:
-    if not pyarrow.types.is_string(values.type) or values.null_count or not len(values):
-        return values
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int32, len(values) + 1, 4 * values.offset)
-    width = int(ends[1] - ends[0])
-    if not width or np.any(np.diff(ends) != width):
-        return values
-    whole = data.slice(int(ends[0]), len(values) * width)
-    return pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(width), len(values), [None, whole])
-
-
-def numbers_of(values: pyarrow.ChunkedArray) -> NDArray[np.int64]:
-    """Values as numbers from 0: equal values have equal numbers, and different values different ones.
-
-    >>> numbers_of(pyarrow.chunked_array([["b", "a"], ["a", "ab", "b"]]))
-    array([0, 1, 1, 2, 0])
-    """
-    pieces = values.dictionary_encode().chunks  # they share one dictionary
-    return np.concatenate([np.empty(0, np.int64), *(piece.indices.to_numpy() for piece in pieces)])

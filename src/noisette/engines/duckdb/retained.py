@@ -21,7 +21,8 @@ from sqlglot import exp
 
 from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, firsts, retained
 from noisette.engines.contract import INTEGERS, base_type
-from noisette.engines.duckdb.fetch import BATCH, Columns, Maker, as_held, as_told_apart, fetched, numbers_of, taken
+from noisette.engines.duckdb.fetch import BATCH, BATCH_WITH_TEXT, IDENTITY, Columns, Maker, as_held, fetched, taken
+from noisette.engines.duckdb.identity import bytes_of
 from noisette.engines.duckdb.session import Session
 from noisette.engines.sql.group_by import coded, matched, numbered, released_keys, unit_rows
 from noisette.engines.sql.keys import Key
@@ -94,8 +95,8 @@ def retained_rows(
         fetched_rows = read(rows, names)
         if fetched_rows.long:
             units = register(_numbered_units(session, rows))
-            rows = matched(rows, units, {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
-            fetched_rows = read(rows, [*names, "identity"])
+            rows = matched(rows, units, {UNIT: UNIT}, {IDENTITY: IDENTITY}, ["code", *names])
+            fetched_rows = read(rows, [*names, IDENTITY])
     left, choice = [], fetched_rows.choice
     while fetched_rows.parts:
         arrays = fetched_rows.parts.pop()
@@ -122,7 +123,7 @@ class _Fetched:
     @property
     def long(self) -> bool:
         """Whether some unit was too long to be fetched."""
-        return any("identity" in part and part["identity"].null_count for part in self.parts)
+        return any(part.get(IDENTITY, part) is None for part in self.parts)
 
 
 def _makers(
@@ -131,8 +132,8 @@ def _makers(
     """The columns to retain, hashes of text, `unit` and `code`; `tag` and `identity` where hashes may collide."""
     there = {name for name in rows.named_selects if name in (UNIT, "tag", "code")}
     makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
-    if "identity" in rows.named_selects:
-        makers["identity"] = as_told_apart("identity")
+    if IDENTITY in rows.named_selects:
+        makers[IDENTITY] = lambda batch: bytes_of(batch.column(IDENTITY))
     return makers | {name: _numbers(name) for name in (*there, *(n for n in broken_by if n not in makers))}
 
 
@@ -147,7 +148,8 @@ def _fetched(
     limit = choice.limits.groups
     grouped = size is not None and limit is not None and limit < size <= MOST_GROUPS
     if not grouped and not whole:
-        every = session.stream(rows, BATCH, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
+        most = BATCH_WITH_TEXT if IDENTITY in makers else BATCH
+        every = session.stream(rows, most, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
         return _Fetched(every, choice)
     batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
     if not grouped:
@@ -228,7 +230,7 @@ def _groups(session: Session, rows: exp.Select, count: int) -> pyarrow.Table:
 def _numbered_units(session: Session, rows: exp.Select) -> pyarrow.Table:
     """All units with numbers as their `identity`."""
     found = session.run(selected(rows, {UNIT: column(UNIT)}).distinct())
-    return found.append_column("identity", pyarrow.array(np.arange(len(found))))
+    return found.append_column(IDENTITY, pyarrow.array(np.arange(len(found))))
 
 
 def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, stored_unit: str) -> exp.Select:
@@ -236,8 +238,8 @@ def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, stored_unit: 
     made: dict[str, exp.Expr] = {name: column(name) for name in names}
     plain = stored_unit in INTEGERS
     made[UNIT] = exp.cast(column(UNIT), "BIGINT") if plain else hash_of(column(UNIT))
-    if not plain and "identity" not in made:
-        made["identity"] = _short(column(UNIT)) if stored_unit == "VARCHAR" else column(UNIT)
+    if not plain and IDENTITY not in made:
+        made[IDENTITY] = _short(column(UNIT)) if stored_unit == "VARCHAR" else column(UNIT)
     made["code"] = _narrow(column("code"), Kind("integer", Fraction(0), Fraction(size)))
     return selected(rows, made)
 
@@ -274,7 +276,7 @@ class _Rows:
     def of(arrays: Columns, broken_by: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Rows":
         """The arrays of what was fetched."""
         unit, code = arrays[UNIT], arrays["code"]
-        identity = numbers_of(arrays["identity"]) if "identity" in arrays else unit
+        identity = arrays[IDENTITY] if IDENTITY in arrays else unit
         content = TieBreak(tuple(arrays[name] for name in broken_by), mix) if broken_by else None
         return _Rows(unit, *dense(identity), arrays.get("tag", code) if grouped else None, code, content)
 
