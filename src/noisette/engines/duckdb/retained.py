@@ -276,9 +276,9 @@ class _Rows:
     def of(arrays: Columns, broken_by: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Rows":
         """The arrays of what was fetched."""
         unit, code = arrays[UNIT], arrays["code"]
-        identity = arrays[IDENTITY] if IDENTITY in arrays else unit
+        arrays = {IDENTITY: unit, "tag": code} | arrays
         content = TieBreak(tuple(arrays[name] for name in broken_by), mix) if broken_by else None
-        return _Rows(unit, *dense(identity), arrays.get("tag", code) if grouped else None, code, content)
+        return _Rows(unit, *dense(arrays[IDENTITY]), arrays["tag"] if grouped else None, code, content)
 
     def retained(self, choice: "_Choice") -> NDArray[np.bool_]:
         """Which rows are retained."""
