@@ -79,6 +79,7 @@ def agrees(rows, limits, domain=tuple(range(5))):
     return exact(source, limits, domain) == exact(specification, limits, domain)
 
 
+@pytest.mark.slow_after(6)
 @pytest.mark.usefixtures("collisions")
 @pytest.mark.parametrize("limits", LIMITS, ids=str)
 @pytest.mark.parametrize("units", UNITS)
@@ -86,6 +87,7 @@ def test_units_with_one_hash_are_told_apart(units, limits):
     assert agrees(table(UNITS[units]), limits)
 
 
+@pytest.mark.slow_after(2)
 @pytest.mark.usefixtures("collisions")
 @pytest.mark.parametrize("units", UNITS)
 def test_units_with_one_hash_are_told_apart_in_unknown_groups(units):
