@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.goodness import ALPHA, p_value
 
-from noisette.engines.bounding import choice, dense, retained
+from noisette.engines.bounding import choice, dense, firsts, retained
 from noisette.engines.bounding import keys as packed
 from noisette.engines.bounding.words import found
 from noisette.errors import InputError
@@ -366,3 +366,40 @@ def test_input_that_does_not_fit(change):
     given = {"unit": np.zeros(3, np.int64), "rows": np.zeros(3, np.uint64), "key": KEY, "limits": Limits(rows=1)}
     with pytest.raises(InputError):
         retained(**(given | change))
+
+
+# Units that share a number
+
+
+def pairs(group, row):
+    return Counter(zip(group.tolist(), row.tolist(), strict=True))
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), codes, st.integers(0, 5)), max_size=60), all_bounds, keys)
+def test_identities_tell_units_with_one_number_apart(rows, bounds, key):
+    """Each identity has what it retains by itself, although all of them have one number."""
+    identity, group, row = columns(rows)
+    unit = np.full(len(rows), 7)
+    mask = retained(unit, identity=identity * 5 - 2**40, group=group, rows=row, key=key, limits=bounds)
+    for one in set(identity.tolist()):
+        own = identity == one
+        alone = retained(unit[own], group=group[own], rows=row[own], key=key, limits=bounds)
+        assert pairs(group[own & mask], row[own & mask]) == pairs(group[own][alone], row[own][alone])
+
+
+def test_without_identities_units_with_one_number_are_one():
+    unit, group, row = np.full(4, 7), np.array([1, 2, 1, 2]), np.zeros(4, np.uint64)
+    asked = {"group": group, "rows": row, "key": KEY, "limits": Limits(rows=1)}
+    assert retained(unit, **asked).sum() == 1
+    assert retained(unit, identity=np.array([0, 0, 1, 1]), **asked).sum() == 2
+    with pytest.raises(InputError, match="identities as int64"):
+        retained(unit, identity=np.zeros(4), **asked)
+    with pytest.raises(InputError, match="one value per row"):
+        retained(unit, identity=np.zeros(3, np.int64), **asked)
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.sampled_from([41, 2**20, 2**62]))
+def test_firsts_are_the_first_places_of_each_number(numbers, count):
+    """Packed with their places, and where these do not fit."""
+    found = firsts(np.array(numbers, np.int64), count)
+    assert found.tolist() == [numbers.index(n) for n in sorted(set(numbers))]

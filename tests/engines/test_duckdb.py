@@ -452,7 +452,8 @@ def test_many_batches_in_parts_keep_the_rows_of_a_single_one(table, monkeypatch)
     data = table_of(rows).set_column(5, "number", pyarrow.array([hash(row[0]) for row in rows]))
     grouping, answers = ((age,), (tuple(range(10)),)), []
     for size in (fetching.BATCH, 2048):
-        monkeypatch.setattr(retaining, "BATCH", size)
+        for name in ("BATCH", "BATCH_WITH_TEXT"):
+            monkeypatch.setattr(retaining, name, size)
         parts = []
         divided = fetching._divided
         monkeypatch.setattr(fetching, "_divided", lambda n, m, k, f=divided, p=parts: p.append(k) or f(n, m, k))

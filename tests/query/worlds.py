@@ -81,7 +81,7 @@ def _in_worlds(table):
 def world_by_world(size, more=0):
     """Within it, rows are kept in each world by itself; `size` groups a world has, None if it is not grouped."""
 
-    def choice(unit, *, rows, key, limits, group=None):
+    def choice(unit, *, rows, key, limits, group=None, identity=None):
         loose = Limits(**{name: value and value + more for name, value in vars(limits).items()})
         mask = np.zeros(len(unit), bool)
         for w in np.unique(unit // PEOPLE):

@@ -29,6 +29,6 @@ Vocabulary: `owner` number 0, 1, … of who is bounded (a unit, or a pair) · `p
 """
 
 from noisette.engines.bounding.choice import MOST_GROUPS, Content, first_groups, retained
-from noisette.engines.bounding.words import dense
+from noisette.engines.bounding.words import dense, firsts
 
-__all__ = ["MOST_GROUPS", "Content", "dense", "first_groups", "retained"]
+__all__ = ["MOST_GROUPS", "Content", "dense", "first_groups", "firsts", "retained"]

@@ -52,13 +52,22 @@ class Content(Protocol):
         ...
 
 
-def retained(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, group: Codes | None = None) -> Mask:
+def retained(
+    unit: Codes,
+    *,
+    rows: Content | None,
+    key: bytes,
+    limits: Limits,
+    group: Codes | None = None,
+    identity: Codes | None = None,
+) -> Mask:
     """Return the mask of the rows that are retained.
 
     `unit` and `group` say whose row it is and where it counts, `rows` is a hash of the row's content. All of them must
     be functions of the row itself (an identifier, its hash), not of its place in the table. `key` is 16 secret bytes.
     Which of several rows with one hash are retained is arbitrary: they are the same row. Without `rows` all rows of a
-    unit in a group are alike.
+    unit in a group are alike. Where two units may share a number, `identity` says whose a row is: any numbers that are
+    equal for one unit and different for two. The choice does not depend on which numbers these are.
 
     The package says why the bounded table changes by one unit's bounded rows when that unit comes or goes.
 
@@ -68,9 +77,9 @@ def retained(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, g
     >>> len(set(group[mask & (unit == 7)])), int(mask.sum())
     (2, 3)
     """
-    _check(unit, group, rows, key)
+    _check(unit, identity, group, rows, key)
     table = _Table(unit, np.broadcast_to(np.int64(0), len(unit)) if group is None else group, rows, Tags(key))
-    units = _Owned(*dense(unit), slice(None))
+    units = _Owned(*dense(unit if identity is None else identity), slice(None))
     mask = np.ones(len(unit), np.bool_)
     if limits.groups is not None and group is not None:
         crowded = _crowded(units, limits.groups)
@@ -83,13 +92,15 @@ def retained(unit: Codes, *, rows: Content | None, key: bytes, limits: Limits, g
     return mask
 
 
-def _check(unit: Codes, group: Codes | None, rows: Content | None, key: bytes) -> None:
+def _check(unit: Codes, identity: Codes | None, group: Codes | None, rows: Content | None, key: bytes) -> None:
     if unit.dtype != np.int64 or (rows is not None and rows.dtype != np.uint64):
         raise InputError("Give units as int64 and rows as uint64.")
     if group is not None and group.dtype.kind != "i":
         raise InputError("Give groups as whole numbers with a sign.")
-    if any(column is not None and column.shape != (len(unit),) for column in (unit, group, rows)):
-        raise InputError("Give unit, group and rows as one value per row.")
+    if identity is not None and identity.dtype != np.int64:
+        raise InputError("Give identities as int64.")
+    if any(column is not None and column.shape != (len(unit),) for column in (unit, identity, group, rows)):
+        raise InputError("Give unit, identity, group and rows as one value per row.")
     if len(key) != 16:
         raise InputError("The key must be 16 bytes.")
 

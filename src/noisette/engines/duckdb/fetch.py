@@ -4,7 +4,7 @@ Page faults on fresh memory dominate, so buffers are reused, and rows are divide
 units, so that whatever is computed of a part stays small, too.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
@@ -12,13 +12,20 @@ import numpy as np
 import pyarrow
 from numpy.typing import NDArray
 
+from noisette.engines.duckdb.identity import Identities, in_order
 from noisette.engines.tie_break import NULL, words_of
 from noisette.query.kind import Kind
 
-__all__ = ["BATCH", "Batch", "Columns", "Maker", "as_held", "fetched", "taken"]
+__all__ = ["BATCH", "BATCH_WITH_TEXT", "IDENTITY", "Batch", "Columns", "Maker", "as_held", "fetched", "taken"]
 
 BATCH = 1 << 19
 """Rows of a batch at most: as many as allocators still reuse memory for."""
+
+BATCH_WITH_TEXT = 1 << 17
+"""The same where units are fetched as they are: a batch of them takes several times the memory."""
+
+IDENTITY = "identity"
+"""The column of units as they are, by which they are told apart where `unit` is a hash."""
 
 _PARTS = 16  # a power of two
 _FIRST, _GROWTH = 1 << 20, 4  # rows at first, enough for huge pages, and how much more when they are full
@@ -32,16 +39,17 @@ def fetched(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> l
     """What the makers make of each batch, in parts by the last bits of a column of whole numbers.
 
     Of a batch with a mask only the rows of the mask count. A single batch is not divided; there must be one.
+    Of the column IDENTITY there are only numbers, equal for equal values; None if a value of the part is NULL.
     """
     rest = iter(batches)
     first = list(islice(rest, 2))
-    parts = [{name: _Growing() for name in makers} for _ in range(_PARTS if len(first) > 1 else 1)]
+    count = _PARTS if len(first) > 1 else 1
+    parts = [{name: Identities() if name == IDENTITY else _Growing() for name in makers} for _ in range(count)]
     for batch, mask in chain(first, rest):
         made = {name: maker(batch) for name, maker in makers.items()}
         order, ends = _divided(made[by], mask, len(parts))
-        for i, part in enumerate(parts):
-            for name, column in made.items():
-                part[name].add(column, order[ends[i] : ends[i + 1]])
+        for name, column in made.items():
+            _divide(column, order, ends, [part[name] for part in parts])
     return [{name: column.whole() for name, column in part.items()} for part in parts]
 
 
@@ -56,6 +64,18 @@ def _divided(
     return order if some is None else some.take(order), [0, *ends.tolist()]
 
 
+def _divide(
+    column: NDArray[Any] | pyarrow.Array, order: NDArray[np.intp], ends: Sequence[int], parts: Sequence[Any]
+) -> None:
+    """Add the rows of each part; Arrow's are put in order at once and then cut, since it takes long to take few."""
+    ordered = in_order(column, order) if isinstance(column, pyarrow.Array) else None
+    for part, start, end in zip(parts, ends, ends[1:], strict=False):
+        if ordered is None:
+            part.add(column, order[start:end])
+        else:
+            part.append(ordered.slice(start, end - start))
+
+
 class _Growing:
     """An array that grows: NumPy's by a factor, of which only what is used takes memory; Arrow's by its pieces."""
 
@@ -64,11 +84,12 @@ class _Growing:
         self._block: NDArray[Any] = np.empty(0)
         self._used = 0
 
-    def add(self, column: NDArray[Any] | pyarrow.Array, at: NDArray[np.intp]) -> None:
+    def append(self, piece: pyarrow.Array) -> None:
+        """Add a piece."""
+        self._pieces.append(piece)
+
+    def add(self, column: NDArray[Any], at: NDArray[np.intp]) -> None:
         """Add some rows of a column."""
-        if isinstance(column, pyarrow.Array):
-            self._pieces.append(column.take(pyarrow.array(at)))
-            return
         end = self._used + len(at)
         if end > len(self._block) or not self._used:
             larger = np.empty(max(_FIRST, _GROWTH * end), column.dtype)

@@ -2,9 +2,10 @@
 
 Whose a row is and where it counts must be exact, and the choice for a unit may depend on nothing but its own rows, so
 that no other unit can change it. Whole numbers are their own identity. Other units, and groups of unknown keys, are
-represented by a hash, which is a function of the value alone; where two values share a hash, the
-choice is made unit by unit for the units it concerns. (Numbers in order of appearance or rank would be exact too, but
-one new unit would shift all others, and with them which of their rows are retained.)
+represented by a hash, which is a function of the value alone. Beside its hash such a unit is fetched as it is, and
+numbered by its value: the numbers say exactly which rows are of one unit, the hash says which of them are retained.
+(By numbers in order of appearance alone one new unit would shift all others, and with them what they retain.) Where two
+groups share a hash, the choice is made unit by unit for the units it concerns.
 """
 
 import math
@@ -18,14 +19,15 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, retained
-from noisette.engines.contract import INTEGERS
-from noisette.engines.duckdb.fetch import BATCH, Columns, Maker, as_held, fetched, taken
+from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, firsts, retained
+from noisette.engines.contract import INTEGERS, base_type
+from noisette.engines.duckdb.fetch import BATCH, BATCH_WITH_TEXT, IDENTITY, Columns, Maker, as_held, fetched, taken
+from noisette.engines.duckdb.identity import bytes_of
 from noisette.engines.duckdb.session import Session
 from noisette.engines.sql.group_by import coded, matched, numbered, released_keys, unit_rows
 from noisette.engines.sql.keys import Key
 from noisette.engines.sql.relation import Stored, selected, unit_type
-from noisette.engines.sql.syntax import column, hash_of, try_cast
+from noisette.engines.sql.syntax import choose, column, hash_of, number, try_cast
 from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
@@ -35,6 +37,8 @@ from noisette.query.stability import UNIT, shape_of
 __all__ = ["RetainedRows", "retained_rows", "single_row"]
 
 _Codes = NDArray[np.int64]
+
+_SHORT = 64  # bytes of a unit that is fetched with each of its rows
 
 
 @dataclass(frozen=True)
@@ -77,17 +81,22 @@ def retained_rows(
             found = _groups(session, rows, len(keys))
             size, places = len(found), {f"g{i}": f"g{i}" for i in range(len(keys))}
             rows, names = matched(rows, register(found), places, {"code": "code", "tag": "tag"}, names), [*names, "tag"]
-        plain = unit_type(request.source, schema, stored) in INTEGERS
-        units = None if plain else _colliding_units(session, rows)
-        if units is not None:
-            rows = matched(rows, register(units), {UNIT: UNIT}, {"identity": "identity"}, ["code", *names])
-            names.append("identity")
-        choice = _Choice(choice_key(secret), request.limits or Limits(), _repeated(units), _repeated(found))
+        stored_unit = base_type(unit_type(request.source, schema, stored))
+        plain = stored_unit in INTEGERS
+        choice = _Choice(choice_key(secret), request.limits or Limits(), _repeated(found))
         few = size if plain and found is None else None
-        fetch = _as_numbers(rows, names, size, plain=plain)
-        makers = _makers(fetch, columns, broken_by.values(), scope)
         whole = plain and (not firsts or single_row(choice.limits))
-        fetched_rows = _fetched(session, fetch, makers, choice, few, whole=whole)
+
+        def read(rows: exp.Select, names: Sequence[str]) -> _Fetched:
+            fetch = _as_numbers(rows, names, size, stored_unit)
+            makers = _makers(fetch, columns, broken_by.values(), scope)
+            return _fetched(session, fetch, makers, choice, few, whole=whole)
+
+        fetched_rows = read(rows, names)
+        if fetched_rows.long:
+            units = register(_numbered_units(session, rows))
+            rows = matched(rows, units, {UNIT: UNIT}, {IDENTITY: IDENTITY}, ["code", *names])
+            fetched_rows = read(rows, [*names, IDENTITY])
     left, choice = [], fetched_rows.choice
     while fetched_rows.parts:
         arrays = fetched_rows.parts.pop()
@@ -111,13 +120,20 @@ class _Fetched:
     choice: "_Choice"
     whole: list[tuple[pyarrow.RecordBatch, NDArray[np.bool_]]] = field(default_factory=list)
 
+    @property
+    def long(self) -> bool:
+        """Whether some unit was too long to be fetched."""
+        return any(part.get(IDENTITY, part) is None for part in self.parts)
+
 
 def _makers(
     rows: exp.Select, columns: Mapping[str, str], broken_by: Collection[str], scope: Mapping[str, Kind]
 ) -> dict[str, Maker]:
     """The columns to retain, hashes of text, `unit` and `code`; `tag` and `identity` where hashes may collide."""
-    there = {name for name in rows.named_selects if name in (UNIT, "identity", "tag", "code")}
+    there = {name for name in rows.named_selects if name in (UNIT, "tag", "code")}
     makers: dict[str, Maker] = {new: as_held(new, scope[name]) for name, new in columns.items()}
+    if IDENTITY in rows.named_selects:
+        makers[IDENTITY] = lambda batch: bytes_of(batch.column(IDENTITY))
     return makers | {name: _numbers(name) for name in (*there, *(n for n in broken_by if n not in makers))}
 
 
@@ -132,7 +148,8 @@ def _fetched(
     limit = choice.limits.groups
     grouped = size is not None and limit is not None and limit < size <= MOST_GROUPS
     if not grouped and not whole:
-        every = session.stream(rows, BATCH, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
+        most = BATCH_WITH_TEXT if IDENTITY in makers else BATCH
+        every = session.stream(rows, most, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
         return _Fetched(every, choice)
     batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
     if not grouped:
@@ -210,28 +227,31 @@ def _groups(session: Session, rows: exp.Select, count: int) -> pyarrow.Table:
     return found.append_column("code", pyarrow.array(np.arange(len(found))))
 
 
-def _colliding_units(session: Session, rows: exp.Select) -> pyarrow.Table | None:
-    """Units whose 64-bit hashes collide, numbered; None when there is no collision (the normal case)."""
-    different = selected(rows, {UNIT: column(UNIT)}).distinct()
-    tagged = selected(different, {"tag": hash_of(column(UNIT))})
-    both = {"units": exp.Count(this=exp.Star()), "tags": exp.Count(this=exp.Distinct(expressions=[column("tag")]))}
-    counts = session.run(selected(tagged, both)).to_pylist()[0]
-    if counts["units"] == counts["tags"]:
-        return None
-    found = session.run(selected(different, {UNIT: column(UNIT), "tag": hash_of(column(UNIT))}))
-    return found.append_column("identity", pyarrow.array(np.arange(len(found))))
+def _numbered_units(session: Session, rows: exp.Select) -> pyarrow.Table:
+    """All units with numbers as their `identity`."""
+    found = session.run(selected(rows, {UNIT: column(UNIT)}).distinct())
+    return found.append_column(IDENTITY, pyarrow.array(np.arange(len(found))))
 
 
-def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, *, plain: bool) -> exp.Select:
-    """The unit as a whole number or its hash, and the code in few bits."""
+def _as_numbers(rows: exp.Select, names: Sequence[str], size: int, stored_unit: str) -> exp.Select:
+    """The unit as a whole number or its hash, its `identity` where it is a hash, and the code in few bits."""
     made: dict[str, exp.Expr] = {name: column(name) for name in names}
+    plain = stored_unit in INTEGERS
     made[UNIT] = exp.cast(column(UNIT), "BIGINT") if plain else hash_of(column(UNIT))
+    if not plain and IDENTITY not in made:
+        made[IDENTITY] = _short(column(UNIT)) if stored_unit == "VARCHAR" else column(UNIT)
     made["code"] = _narrow(column("code"), Kind("integer", Fraction(0), Fraction(size)))
     return selected(rows, made)
 
 
+def _short(text: exp.Expr) -> exp.Expr:
+    """A text that is short, else NULL: a few rows must not fill the memory."""
+    length = exp.Anonymous(this="strlen", expressions=[text])
+    return choose((exp.LTE(this=length, expression=number(_SHORT)), text.copy()), otherwise=exp.null())
+
+
 def _repeated(tagged: pyarrow.Table | None) -> _Codes:
-    """The tags that more than one unit or group has."""
+    """The tags that more than one group has."""
     if tagged is None:
         return np.empty(0, np.int64)
     tags, counts = np.unique(words_of(tagged.column("tag")), return_counts=True)
@@ -247,6 +267,7 @@ class _Rows:
 
     unit: _Codes
     identity: _Codes
+    identities: int
     tag: _Codes | None
     code: _Codes
     content: TieBreak | None  # None: all rows of a unit in a group are alike
@@ -255,20 +276,19 @@ class _Rows:
     def of(arrays: Columns, broken_by: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Rows":
         """The arrays of what was fetched."""
         unit, code = arrays[UNIT], arrays["code"]
-        arrays = {"identity": unit, "tag": code} | arrays
+        arrays = {IDENTITY: unit, "tag": code} | arrays
         content = TieBreak(tuple(arrays[name] for name in broken_by), mix) if broken_by else None
-        return _Rows(unit, arrays["identity"], arrays["tag"] if grouped else None, code, content)
+        return _Rows(unit, *dense(arrays[IDENTITY]), arrays["tag"] if grouped else None, code, content)
 
     def retained(self, choice: "_Choice") -> NDArray[np.bool_]:
         """Which rows are retained."""
         key, limits = choice.key, choice.limits
-        mask = retained(self.unit, group=self.tag, rows=self.content, key=key, limits=limits)
-        doubt = np.isin(self.unit, choice.units) if len(choice.units) else np.zeros(len(self.unit), bool)
-        if self.tag is not None and len(choice.tags):
-            doubt |= np.isin(self.tag, choice.tags)
-        for one in np.unique(self.identity[doubt]):
+        mask = retained(self.unit, identity=self.identity, group=self.tag, rows=self.content, key=key, limits=limits)
+        if self.tag is None or not len(choice.tags):
+            return mask
+        for one in np.unique(self.identity[np.isin(self.tag, choice.tags)]):
             at = np.flatnonzero(self.identity == one)
-            group = None if self.tag is None else _own_groups(self.tag[at], self.code[at])
+            group = _own_groups(self.tag[at], self.code[at])
             rows = None if self.content is None else self.content[at]
             mask[at] = retained(self.unit[at], group=group, rows=rows, key=key, limits=limits)
         return mask
@@ -277,20 +297,17 @@ class _Rows:
         """TRUE in one of the retained rows of each unit in each group, NULL in the others."""
         if single_row(limits):
             return pyarrow.array(np.ones(len(at), bool))
-        owner, _ = dense(self.identity[at])
-        _, first = np.unique(owner * size + self.code[at], return_index=True)
-        other = np.ones(len(owner), bool)
-        other[first] = False
-        return pyarrow.array(np.ones(len(owner), bool), mask=other)
+        other = np.ones(len(at), bool)
+        other[firsts(self.identity[at] * size + self.code[at], self.identities * size)] = False
+        return pyarrow.array(np.ones(len(at), bool), mask=other)
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """What a choice depends on beside the rows; `units` and `tags` are hashes that collide."""
+    """What a choice depends on beside the rows; `tags` are hashes of groups that collide."""
 
     key: bytes
     limits: Limits
-    units: _Codes
     tags: _Codes
 
 

@@ -85,6 +85,8 @@ def normalised(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
             clean = clean if kind.recode is None else recoded(clean, kind.recode)
     if kind.nullable or kind.type == "integer" or _in_cases(kind, base):
         return clean
+    if kind.type == "text":  # '' is the least text. DuckDB computes this by dictionary, but COALESCE row by row
+        return greatest(clean, constant(""))
     return exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
 
 
