@@ -33,7 +33,6 @@ from noisette.query.kind import Value
 from noisette.query.plan import Query
 from noisette.query.schema import COLUMN_HEAD, Schema, Table, protected, shown
 from noisette.questions.contract import Offer, Question, StreamOffer, begin_instead
-from noisette.questions.parts.queries import Measuring
 from noisette.text import aligned, as_html
 
 __all__ = ["Curator", "new_secret"]
@@ -271,7 +270,7 @@ class Curator:
         admit(rules, self.ledger, Asking(offer.text, spend, analyst, key))
         draw = partial(self._draw, offer, schema)
         drawn = self._answers.drawn(self.ledger, offer, key, draw, analyst=analyst, about=about, cancel=cancel)
-        if rules.least_difference is not None and isinstance(offer.procedure, Measuring):
+        if rules.least_difference is not None:
             drawn = without_small_differences(self.ledger, offer.procedure, key, drawn, rules.least_difference)
         caveats = caveats if offer.found is None else offer.found(drawn)
         pairs = zip(offer.answers(drawn), caveats, strict=True)

@@ -19,7 +19,9 @@ from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
+from noisette.query.frequency import MinimumFrequency
 from noisette.query.plan import Query
+from noisette.query.prepare import strictest
 from noisette.query.schema import Limits, Schema, with_limits
 from noisette.questions.contract import Offer, Packing
 from noisette.questions.parts.clipped_total import ClippedTotal, one_sum
@@ -42,7 +44,7 @@ from noisette.questions.parts.limits_to_choose import (
     unlimited,
 )
 
-__all__ = ["Adaptive", "Planned", "Terms", "chosen"]
+__all__ = ["Adaptive", "Planned", "Terms", "chosen", "drawn_within"]
 
 _WHY = (
     f"The question chooses its limit with {percent(float(CHOOSING))} of the spend, counts with "
@@ -50,6 +52,7 @@ _WHY = (
 )
 _TOTALS = "It clips the total of each unit and drops no rows, which loses less at the same noise."
 _GROUPS = "It limits the groups of each unit, and the rows in each of them: with Gaussian noise that needs less."
+_HIDDEN = "The limit is shown only beside a group that is shown, and how many have more only if they are many enough."
 _CHANGED = "The stored answer to this question was changed: restore a backup of the ledger."
 
 
@@ -87,19 +90,24 @@ def chosen(queries: Sequence[Query], plan: Planned, schema: Schema, terms: Terms
         return plain
     total = one_sum(queries) if unlimited(queries[0].source, schema) else None
     if total is not None:
-        return _of_total(ClippedTotal.of(queries[0], total, schema, largest(schema, tables)), plan, schema, terms)
+        clipped = ClippedTotal.of(queries[0], total, schema, largest(schema, tables))
+        return _of_total(clipped, plan, schema, terms, _rule(schema, tables))
     found = limits_to_choose(queries, schema, tables, terms.spend)
     choices = tuple(limit_choice(one.words, one.prepared, one.limits, *terms, times=len(found)) for one in found)
     why = f"{_WHY} {_GROUPS}" if found[0].name == "groups" else _WHY
-    made = Adaptive(choices, tuple((one.tables, one.name) for one in found), why)
+    made = Adaptive(choices, tuple((one.tables, one.name) for one in found), why, _rule(schema, tables))
     places = product(*(range(len(choice.limits)) for choice in choices))
     return adaptive(made, _plans(places, lambda at: plan(queries, made.settled(schema, at), terms.rest)), terms)
 
 
-def _of_total(total: ClippedTotal, plan: Planned, schema: Schema, terms: Terms) -> Offer:
+def _rule(schema: Schema, tables: Sequence[str]) -> MinimumFrequency | None:
+    return strictest(schema[name] for name in tables)
+
+
+def _of_total(total: ClippedTotal, plan: Planned, schema: Schema, terms: Terms, rule: MinimumFrequency | None) -> Offer:
     """Clip each unit's total: for the same sensitivity that leaves out less than dropping rows."""
     choice = limit_choice(TotalWords(total.unit), total.prepared(schema), total.limits, *terms)
-    made = Adaptive((choice,), (((), ""),), f"{_WHY} {_TOTALS}")
+    made = Adaptive((choice,), (((), ""),), f"{_WHY} {_TOTALS}", rule)
     places = [(at,) for at in range(len(total.limits))]
     return adaptive(
         made, _plans(places, lambda at: plan([total.clipped(total.limits[at[0]])], schema, terms.rest)), terms
@@ -138,6 +146,7 @@ def adaptive(choosing: "Adaptive", plans: Mapping[tuple[int, ...], Offer], terms
         made,
         Packing(made.pack, made.unpack),
         found=made.found,
+        rules=made.rules,
     )
 
 
@@ -150,11 +159,16 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Limits to choose, and a plan for each choice of them; `sets` says which limit of which tables each of them is."""
+    """Limits to choose, and a plan for each choice of them; `sets` says which limit of which tables each of them is.
+
+    Under a minimum frequency, `rule`, each plan has its own threshold. The limit is said only beside a group that is
+    shown, and how many units have more only if these are many enough themselves.
+    """
 
     choices: tuple[LimitChoice, ...]
     sets: tuple[tuple[tuple[str, ...], str], ...]
     why: str
+    rule: MinimumFrequency | None = None
     plans: Mapping[tuple[int, ...], Offer] = field(default_factory=dict)
 
     def limits(self, places: tuple[int, ...]) -> dict[str, Limits]:
@@ -179,9 +193,21 @@ class Adaptive:
 
     @property
     def caveats(self) -> list[tuple[str, ...]]:
-        """What is left out, whichever limits are chosen."""
-        place, first = next(iter(self.plans.items()))
-        return first.procedure.left_out([Omission(choice.outlook) for choice in self.choices], self.limits(place))  # type: ignore[attr-defined,no-any-return]
+        """What is left out, whichever limits are chosen; where that depends on them, at the least and the largest."""
+        said = [Omission(choice.outlook) for choice in self.choices]
+        said += [] if self.rule is None else [Omission(_HIDDEN)]
+        ends = min(self.plans), max(self.plans)
+        low, high = (self.plans[place].procedure.left_out(said, self.limits(place)) for place in ends)  # type: ignore[attr-defined]
+        return [_at_ends(self.named(ends[0]), self.named(ends[1]), *both) for both in zip(low, high, strict=True)]
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The minimum frequency for the record: which noisy numbers of units decide at each of the limits."""
+        found = {self.named(place): plan.rules for place, plan in self.plans.items()}
+        first = dict(next(iter(found.values())))
+        return (
+            first if self.rule is None else first | {"shown_from": {n: one["shown_from"] for n, one in found.items()}}
+        )
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:
         """The error of each column at each of the limits that may be chosen."""
@@ -205,11 +231,17 @@ class Adaptive:
         return self._plan(drawn).answers(drawn.within)
 
     def found(self, drawn: Drawn) -> list[tuple[str, ...]]:
-        """What was left out by the limits that were chosen."""
+        """What was left out by the limits that were chosen, which are not said where no group is shown."""
+        if self.rule is not None and not self._plan(drawn).procedure.shows(drawn.within):  # type: ignore[attr-defined]
+            return self.caveats
         places = tuple(one.place for one in drawn.chosen)
         parts = zip(self.choices, drawn.chosen, strict=True)
-        omitted = [Omission(choice.outcome(one)) for choice, one in parts]
+        omitted = [Omission(choice.outcome(one, self.rule)) for choice, one in parts]
         return self._plan(drawn).procedure.left_out(omitted, self.limits(places))  # type: ignore[attr-defined,no-any-return]
+
+    def within(self, drawn: Drawn, change: Callable[[Any, Any], Any]) -> Drawn:
+        """What was drawn, with a change of what the plan for the limits drew."""
+        return drawn._replace(within=change(self._plan(drawn).procedure, drawn.within))
 
     def _plan(self, drawn: Drawn) -> Offer:
         return self.plans[tuple(one.place for one in drawn.chosen)]
@@ -227,6 +259,31 @@ class Adaptive:
         except (ValueError, TypeError, KeyError):
             raise PrivacyError(_CHANGED) from None
         return Drawn(found, plan.unpack(within))
+
+
+def drawn_within(kept: bytes) -> bytes:
+    """What was packed of an answer, without the line of its limits if it chose some.
+
+    >>> drawn_within(b"[[0, 7]]\\nARROW"), drawn_within(b"ARROW")
+    (b'ARROW', b'ARROW')
+    """
+    return kept.partition(b"\n")[2] if kept.startswith(b"[[") else kept
+
+
+def _at_ends(low: str, high: str, before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
+    """Sentences that hold at every limit, and before the last of them those of the least and the largest limit alone.
+
+    >>> _at_ends("1 row", "8 rows", ["Below 3.", "± covers noise."], ["Below 9.", "± covers noise."])
+    ('At a limit of 1 row: Below 3.', 'At a limit of 8 rows: Below 9.', '± covers noise.')
+    """
+    same = [one for one in before if one in after]
+    own = [
+        f"At a limit of {name}: {one}"
+        for name, all_ in ((low, before), (high, after))
+        for one in all_
+        if one not in same
+    ]
+    return (*same[:-1], *own, *same[-1:])
 
 
 def _at_each(column: Expected, by_limit: Mapping[str, Expected]) -> Expected:

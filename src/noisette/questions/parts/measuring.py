@@ -99,6 +99,10 @@ class Measuring:
         requests = enumerate(task.request for task in self.design.tasks)
         return tuple(source.release(one, TaskDraw(self.design, i), schema, secret, rng) for i, one in requests)
 
+    def shows(self, drawn: Sequence[Noised]) -> bool:
+        """Whether a minimum frequency leaves any group."""
+        return any(one.size > 0 if one.keys is not None else one.numbered.any() for one in drawn)
+
     def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
         """Outputs with error bars."""
         pairs = zip(self.prepared, self.places, strict=True)
