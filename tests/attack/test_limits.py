@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.attack import twins
 from tests.attack.attacks import marked
-from tests.attack.questions import PYTHON, Question, _sql
+from tests.attack.questions import PYTHON, SPENDS, Question, _sql
 from tests.attack.tables import random_world
 from tests.attack.trial import Convicted, attacked
 
@@ -53,6 +53,19 @@ def test_random_tables_and_questions(shelf, seed, house):
     attacked(shelf, world, [*(_sql(rng) for _ in range(3)), *sums, Question(python=PYTHON["frame"](rng))])
 
 
+STREAMS = ("Above", "Oracle", "Stream", "json oracle")
+CHOOSING = sorted(name for name in PYTHON if name not in STREAMS)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("name", CHOOSING)
+def test_every_question_chooses(shelf, name):
+    """Random forms of each question about random tables: no plan moves by more than it states."""
+    rng = random.Random(f"limits of {name}")
+    for _ in range(2):
+        attacked(shelf, chosen(random_world(rng)), [Question(python=PYTHON[name](rng), spend=s) for s in SPENDS[:2]])
+
+
 @pytest.mark.slow
 @HOUSES
 def test_the_marked_world_is_innocent(shelf, house):
@@ -69,6 +82,25 @@ def test_twins_are_convicted(shelf, twin, question, house):
     shelf.shrinks = False
     with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
         attacked(shelf, chosen(marked(), house), [question], twin)
+
+
+VALUES = [
+    'nz.Histogram("k", bins=3, of="v")',
+    'nz.Mode("b", of="v")',
+    'nz.Cube(["LEAST(GREATEST(k, 0), 2)", "b"], ways=1, of="v")',
+    'nz.OrderStatistic("k", of="v")',
+]
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("twin", [twins.Twice, twins.Unbounded])
+@pytest.mark.parametrize("python", VALUES)
+def test_twins_of_other_questions_are_convicted(shelf, twin, python):
+    shelf.shrinks = False
+    question = Question(python=python)
+    assert attacked(shelf, chosen(marked()), [question])["answered"] == 2
+    with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
+        attacked(shelf, chosen(marked()), [question], twin)
 
 
 @pytest.mark.slow

@@ -228,7 +228,7 @@ class Curator:
             if old is not None and not again:
                 return settled(old, price, asked.text)
             schema = self._shop.schema(self.ledger, without=place)
-            wanted = purchase_question(schema, place, asked)
+            wanted = question_of(purchase_question(schema, place, asked), schema)
             key, [answer] = self._answered(wanted, schema, price, 0.95, analyst, bought=True)
             new = Purchase(place, found(schema, place, answer), price, analyst, asked.text)
             self.ledger.record_purchase(key, new.body)
