@@ -184,9 +184,11 @@ def _plans(places: Iterable[tuple[int, ...]], plan: Callable[[tuple[int, ...]], 
 
 def adaptive(choosing: "Adaptive", plans: Mapping[tuple[int, ...], Offer], terms: Terms) -> Offer:
     """An offer that first chooses limits and then carries out one of the plans, which all keep the same promise."""
-    made, first = replace(choosing, plans=plans), next(iter(plans.values()))
+    first = next(iter(plans.values()))
+    rule = choosing.rule if "minimum_frequency" in first.rules else None  # a purchase keeps none
+    made = replace(choosing, plans=plans, rule=rule)
     if not all(plan.guarantee <= terms.rest for plan in plans.values()):
-        raise PrivacyError("A plan of this question promises less than its share: ask another question.")
+        raise PrivacyError("A plan of this question costs more than its share of the spend: ask another question.")
     asked = {"limits": [[choice.about, *map(str, choice.limits)] for choice in made.choices]}
     cost = sum((choice.guarantee for choice in made.choices), terms.rest.restated(terms.neighbours))
     named = {made.named(place): plan.parts for place, plan in made.plans.items()}
