@@ -146,6 +146,10 @@ def stated(offer: Any, request: Request, measure: Measure, relation: Neighbours)
     moved = getattr(procedure, "sensitivity", None)
     if isinstance(moved, Sensitivity) and getattr(getattr(procedure, "prepared", None), "request", None) == request:
         return moved
+    plans = procedure.plans.values() if isinstance(procedure, Adaptive) else ()
+    within = [one for plan in plans if (one := stated(plan, request, measure, relation)) is not None]
+    if within:
+        return min(within, key=lambda s: s.l1)
     found = [part.part for part in inside(offer) if isinstance(part, Prepared | Task) and part.request == request]
     return min((sensitivity(measure, part, relation) for part in found), key=lambda s: s.l1, default=None)
 
