@@ -2,6 +2,7 @@
 
     NoisetteError
     ├── InputError      a parameter or an answer cannot be used; nothing was drawn and nothing was spent
+    │   └── LimitError      no limit says how many rows of one unit may count
     ├── FailedError     a question failed after its charge; that is its answer, the same whenever it is asked again
     ├── UnfinishedError the data could not be reached; asked again, the question goes on under the same charge
     ├── CancelledError  the caller cancelled the question: before its charge, or its answer is kept and free
@@ -16,6 +17,7 @@ __all__ = [
     "CancelledError",
     "FailedError",
     "InputError",
+    "LimitError",
     "NoisetteError",
     "PrivacyError",
     "UnfinishedError",
@@ -41,6 +43,10 @@ class NoisetteError(Exception):
 
 class InputError(NoisetteError, ValueError):
     """A parameter or an answer cannot be used as it is; nothing was drawn and nothing was spent."""
+
+
+class LimitError(InputError):
+    """No limit says how many rows of one unit may count; where a question may choose one, it does."""
 
 
 class FailedError(NoisetteError):

@@ -90,6 +90,7 @@ class Spy:
         self.source = source
         self.measured: dict[Request, Exact] = {}
         self.fetched: list[Any] = []
+        self.plans: dict[Any, Spy] = {}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
@@ -145,6 +146,10 @@ def stated(offer: Any, request: Request, measure: Measure, relation: Neighbours)
     moved = getattr(procedure, "sensitivity", None)
     if isinstance(moved, Sensitivity) and getattr(getattr(procedure, "prepared", None), "request", None) == request:
         return moved
+    plans = procedure.plans.values() if isinstance(procedure, Adaptive) else ()
+    within = [one for plan in plans if (one := stated(plan, request, measure, relation)) is not None]
+    if within:
+        return min(within, key=lambda s: s.l1)
     found = [part.part for part in inside(offer) if isinstance(part, Prepared | Task) and part.request == request]
     return min((sensitivity(measure, part, relation) for part in found), key=lambda s: s.l1, default=None)
 
@@ -195,6 +200,9 @@ def excess(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterato
     yield from _excess_of_levels(offer, before, after, relation)
     yield from _excess_of_candidates(offer, before, after, relation)
     yield from _excess_of_rows(before, after, relation)
+    for places in before.plans:
+        plan = offer.procedure.plans[places]
+        yield from excess(plan, before.plans[places], after.plans[places], relation)
 
 
 def _excess_of_scores(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
@@ -211,7 +219,8 @@ def _excess_of_scores(offer: Any, before: Spy, after: Spy, relation: Neighbours)
 
 def _excess_of_numbers(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
     """Numbers that are made of what was measured, before they get noise: those of cubes."""
-    for part in (part for part in inside(offer, Counting) if part.prepared.request in before.measured):
+    known = before.measured.keys() & after.measured.keys()
+    for part in (part for part in inside(offer, Counting) if part.prepared.request in known):
         pair = (part.measured(spy.measured[part.prepared.request]) for spy in (before, after))
         change = [Fraction(b) - Fraction(a) for a, b in zip(*(one.tolist() for one in pair), strict=True)]
         moved = {"l1": sum(map(abs, change)), "l2_squared": sum(x * x for x in change), "linf": max(map(abs, change))}
@@ -347,7 +356,8 @@ def _every_plan(curator: Any, offer: Any, spy: Spy) -> None:
     """Where a limit is chosen first, two neighbours may choose differently: each plan is carried out for both."""
     if isinstance(offer.procedure, Adaptive):
         for places, plan in offer.procedure.plans.items():
-            plan.draw(spy, offer.procedure.settled(curator.schema, places), SECRET)
+            spy.plans[places] = Spy(spy.source)
+            plan.draw(spy.plans[places], offer.procedure.settled(curator.schema, places), SECRET)
 
 
 def _streamed(curator: Any, offer: Watching | Consulting | Publishing, spy: Spy) -> None:

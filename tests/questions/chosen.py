@@ -21,11 +21,10 @@ def table(f, x=None):
     return pyarrow.table({"who": who, "x": values, "y": values, "g": ["a"] * len(who)})
 
 
-def opened(data=None, budget=BUDGET, **rules):
+def opened(data=None, budget=BUDGET, house=None, **rules):
     given = {"unit": "who", "rows": "each question", "columns": COLUMNS, **rules}
-    return nz.open(
-        {"visits": table([1]) if data is None else data}, budget=budget, policy={"tables": {"visits": given}}
-    )
+    policy = {"tables": {"visits": given}, "rules": house or {}}
+    return nz.open({"visits": table([1]) if data is None else data}, budget=budget, policy=policy)
 
 
 def offer(sql, spend=ONE, neighbours=ADD_REMOVE, curator=None, **rules):

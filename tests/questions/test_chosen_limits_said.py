@@ -194,7 +194,7 @@ def test_without_a_limit_both_ways_are_named():
     with pytest.raises(InputError, match=r'rows = "each question".*rows = "private", buy'):
         nz.open({"visits": table([1])}, budget=1, unit="who").sql(COUNT, spend=1)
     with pytest.raises(InputError, match='rows = "each question"'):
-        opened().ask(nz.Histogram("y"), spend=1)
+        nz.open({"visits": table([1])}, budget=1, unit="who").ask(nz.Histogram("y"), spend=1)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from noisette.query.frame import Asked
 from noisette.query.plan import Query
 from noisette.query.schema import Schema
 from noisette.questions.contract import Question
+from noisette.questions.parts.chosen_limits import WithinLimits
 from noisette.questions.parts.queries import Queries
 from noisette.questions.parts.queries import query_of as one_query
 
@@ -26,7 +27,7 @@ def question_of(asked: Any, schema: Schema) -> Question:
     if isinstance(asked, str | Query | Asked):
         return Queries((query_of(asked, schema),))
     if hasattr(asked, "offer"):
-        return asked  # type: ignore[no-any-return]
+        return WithinLimits(asked)
     raise InputError("Ask in SQL, with a table's methods, or with a question such as Histogram('age').")
 
 

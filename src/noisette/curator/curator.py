@@ -33,7 +33,6 @@ from noisette.query.kind import Value
 from noisette.query.plan import Query
 from noisette.query.schema import COLUMN_HEAD, Schema, Table, protected, shown
 from noisette.questions.contract import Offer, Question, StreamOffer, begin_instead
-from noisette.questions.parts.queries import Measuring
 from noisette.text import aligned, as_html
 
 __all__ = ["Curator", "new_secret"]
@@ -229,7 +228,7 @@ class Curator:
             if old is not None and not again:
                 return settled(old, price, asked.text)
             schema = self._shop.schema(self.ledger, without=place)
-            wanted = purchase_question(schema, place, asked)
+            wanted = question_of(purchase_question(schema, place, asked), schema)
             key, [answer] = self._answered(wanted, schema, price, 0.95, analyst, bought=True)
             new = Purchase(place, found(schema, place, answer), price, analyst, asked.text)
             self.ledger.record_purchase(key, new.body)
@@ -271,7 +270,7 @@ class Curator:
         admit(rules, self.ledger, Asking(offer.text, spend, analyst, key))
         draw = partial(self._draw, offer, schema)
         drawn = self._answers.drawn(self.ledger, offer, key, draw, analyst=analyst, about=about, cancel=cancel)
-        if rules.least_difference is not None and isinstance(offer.procedure, Measuring):
+        if rules.least_difference is not None:
             drawn = without_small_differences(self.ledger, offer.procedure, key, drawn, rules.least_difference)
         caveats = caveats if offer.found is None else offer.found(drawn)
         pairs = zip(offer.answers(drawn), caveats, strict=True)

@@ -21,24 +21,35 @@ from noisette.errors import PrivacyError
 from noisette.ledger import Ledger
 from noisette.query.draw import Counts, Noised, kept_counts
 from noisette.query.measure import Measure
-from noisette.questions.parts.queries import Measuring
+from noisette.questions.contract import Procedure
+from noisette.questions.parts.chosen_limits import Adaptive, drawn_within
+from noisette.questions.parts.queries import Measuring, measuring
 
 __all__ = ["without_small_differences"]
 
 
-def without_small_differences(
-    ledger: Ledger, asked: Measuring, key: str, drawn: Sequence[Noised], least: int
-) -> tuple[Noised, ...]:
+def without_small_differences(ledger: Ledger, asked: Procedure, key: str, drawn: Any, least: int) -> Any:
     """What was drawn, without the groups that differ by fewer than `least` units from an earlier question's."""
-    texts = {place: question.text for question, place in zip(asked.prepared, asked.places, strict=True)}
+    named = measuring(asked)
+    if named is None:
+        return drawn
+    texts = {place: question.text for question, place in zip(named.prepared, named.places, strict=True)}
     near = _decided(ledger, key, texts)
+    if isinstance(asked, Adaptive):
+        return asked.within(drawn, lambda plan, inner: _without(ledger, plan, inner, near, least))
+    return _without(ledger, named, drawn, near, least)
+
+
+def _without(
+    ledger: Ledger, asked: Measuring, drawn: Sequence[Noised], near: Mapping[int, list[tuple[str, int]]], least: int
+) -> tuple[Noised, ...]:
     found = []
     for place, (task, noised) in enumerate(zip(asked.design.tasks, drawn, strict=True)):
         units = task.members or task.deciding
         assert units is not None
         hidden = np.zeros(noised.size, bool)
         for other, at in near.get(place, ()):
-            counts = _counts(ledger, other, at, units)
+            counts = _counts(ledger, other, at)
             hidden |= noised.counts(units).close_to(counts, least) if counts is not None else False
         found.append(noised.without(hidden) if hidden.any() else noised)
     return tuple(found)
@@ -107,7 +118,11 @@ def _bare(tree: Any, conditions: list[str]) -> Any:
             return tree
 
 
-def _counts(ledger: Ledger, key: str, at: int, units: Measure) -> Counts | None:
-    """The numbers of units that the ledger keeps of a task; None where it keeps no such numbers."""
+def _counts(ledger: Ledger, key: str, at: int) -> Counts | None:
+    """The numbers of units that the ledger keeps of a task; None where it keeps no such numbers.
+
+    Where one row of each unit counts, rows are units.
+    """
     kept = ledger.answer(key)
-    return None if kept is None else kept_counts(kept, at, units)
+    found = [] if kept is None else [kept_counts(drawn_within(kept), at, Measure(what)) for what in ("units", "rows")]
+    return next((one for one in found if one is not None), None)

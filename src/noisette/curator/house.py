@@ -22,8 +22,7 @@ from noisette.policy.policy import Policy
 from noisette.privacy import Promise
 from noisette.query.expected import Expected
 from noisette.questions.contract import Offer
-from noisette.questions.parts.chosen_limits import Adaptive
-from noisette.questions.parts.queries import Measuring
+from noisette.questions.parts.queries import measuring
 
 __all__ = ["Asking", "admissible", "admit", "check_stream", "kept", "notes", "rounded", "widened"]
 
@@ -51,12 +50,10 @@ class Asking:
 def kept(policy: Policy, offer: Offer) -> Offer:
     """An offer that says which rules it keeps; raise InputError if it cannot keep a minimum frequency."""
     rules = policy.rules
-    if rules.frequency is not None and not isinstance(offer.procedure, Measuring):
-        only = "only SQL and a table's methods keep: ask for counts, sums, means or quantiles with GROUP BY"
-        if isinstance(offer.procedure, Adaptive):  # it releases its limit, and how many units that cuts
-            only = 'no question keeps that chooses its own limits: let the owner declare rows, or rows = "private"'
+    if rules.frequency is not None and measuring(offer.procedure) is None:
         raise InputError(
-            f"The policy asks for at least {rules.frequency.units:,} {offer.unit}s behind every group, which {only}."
+            f"The policy asks for at least {rules.frequency.units:,} {offer.unit}s behind every group, which only SQL "
+            "and a table's methods keep: ask for counts, sums, means or quantiles with GROUP BY."
         )
     said, more = {**offer.rules, **_recorded(policy)}, []
     if rules.rounding is not None:

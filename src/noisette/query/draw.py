@@ -72,6 +72,11 @@ class Noised:
         """The noisy numbers of one measure with the keys of their groups."""
         return Counts(None if self.keys is None else _rows(self.keys), self.measures[measure])
 
+    @property
+    def numbered(self) -> NDArray[np.bool_]:
+        """Which groups have a number: the others are suppressed."""
+        return np.asarray(np.any([~np.isnan(numbers) for numbers in self.measures.values()], axis=0))
+
     def without(self, hidden: NDArray[np.bool_]) -> "Noised":
         """The same with NaN for all numbers of the groups that are not shown; those of unknown keys are left out."""
         if self.keys is not None:

@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 import numpy as np
 from numpy.typing import NDArray
 
-from noisette.errors import InputError
+from noisette.errors import InputError, LimitError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.expression import Expression
@@ -119,11 +119,11 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
     limits = shape.limits if grouped else replace(shape.limits, groups=None)
     rows = _least(limits.rows, limits.rows_per_group)
     if rows is None:
-        raise InputError(
+        raise LimitError(
             f"Say in the policy how many rows of one {shape.unit} may count: "
-            'rows = 10, or groups = 3 and rows_per_group = 1, or rows = "each question" for a limit that each query in '
-            'SQL chooses. Where it says rows = "private", buy the limit once, with rows(table, spend=...) or '
-            "`noisette buy rows`."
+            'rows = 10, or groups = 3 and rows_per_group = 1, or rows = "each question" for a limit that each question '
+            'chooses (streams need a number). Where it says rows = "private", buy the limit once, with '
+            "rows(table, spend=...) or `noisette buy rows`."
         )
     if not grouped:
         return Contribution(1, rows, rows), Limits(rows=rows)

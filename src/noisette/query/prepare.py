@@ -1,6 +1,6 @@
 """From a query to what must be measured for it: everything that can be refused is refused here, before any data."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,10 +18,10 @@ from noisette.query.grouping import check_groups
 from noisette.query.kind import Kind
 from noisette.query.measure import Contribution, Measure, Request, contribution, moved
 from noisette.query.plan import Aggregate, Query, aggregates_in
-from noisette.query.schema import Schema
+from noisette.query.schema import Schema, Table
 from noisette.query.stability import Shape, kinds_read, shape_of, tables_of
 
-__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled"]
+__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "strictest"]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,8 @@ def _check_both(asked: Sequence[Measure], domains: Sequence[object]) -> None:
 
 def ruled(prepared: Prepared, schema: Schema) -> Prepared:
     """The same under the strictest minimum frequency of the tables that it reads: the number of units is measured."""
-    rules = [t.frequency for t in tables_of(prepared.query.source, schema) if t.frequency is not None]
-    if not rules:
+    strict = strictest(tables_of(prepared.query.source, schema))
+    if strict is None:
         return prepared
     if prepared.part.returns:
         raise InputError(
@@ -108,8 +108,13 @@ def ruled(prepared: Prepared, schema: Schema) -> Prepared:
             "cannot count: join on the units."
         )
     measures = tuple(dict.fromkeys((*prepared.request.measures, _members(prepared.part))))
-    strict = max(rules, key=lambda rule: (rule.units, -rule.failure))
     return replace(prepared, request=replace(prepared.request, measures=measures), frequency=strict)
+
+
+def strictest(tables: Iterable[Table]) -> MinimumFrequency | None:
+    """The strictest minimum frequency of some tables."""
+    rules = [table.frequency for table in tables if table.frequency is not None]
+    return max(rules, key=lambda rule: (rule.units, -rule.failure), default=None)
 
 
 def read_of(query: Query, schema: Schema, *others: Expression | None) -> tuple[tuple[str, Kind], ...]:

@@ -24,7 +24,7 @@ from itertools import product as combinations
 from typing import Literal as OneOf
 from typing import TypeAlias, assert_never
 
-from noisette.errors import InputError
+from noisette.errors import InputError, LimitError
 from noisette.names import closest
 from noisette.query.expression import Call, Name
 from noisette.query.kind import Kind
@@ -315,10 +315,10 @@ def _joined_rows(shape: Shape) -> int:
     """How many rows of one unit go into a join, by what its owner allows."""
     rows = _allowed_rows(shape)
     if rows is None:
-        raise InputError(
+        raise LimitError(
             f"Say in the policy how many rows of one {shape.unit} may be joined with others: rows = 10, or "
-            'rows = "each question" for a limit that each query in SQL chooses. Where it says rows = "private", buy '
-            "the limit once, with rows(table, spend=...) or `noisette buy rows`."
+            'rows = "each question" for a limit that each question chooses (streams need a number). Where it says '
+            'rows = "private", buy the limit once, with rows(table, spend=...) or `noisette buy rows`.'
         )
     return rows
 

@@ -41,6 +41,7 @@ from noisette.query.plan import Query, Relation
 from noisette.query.schema import Schema, Table
 from noisette.questions.contract import Offer, Question, begin_instead
 from noisette.questions.data import JsonQuestion, from_data
+from noisette.questions.parts.chosen_limits import WithinLimits
 from noisette.questions.parts.queries import Queries, measuring, query_of, query_text
 from noisette.questions.sql import Sql
 from noisette.sandbox.running import bar
@@ -93,7 +94,8 @@ class Best(JsonQuestion):
         mechanism = BestOf(self.runs, each=Fraction(math.floor(most.each * 2**_BITS), 2**_BITS))
         kept, surer = Pure(mechanism.each), 1 - (1 - level) / float(self.runs)
         offers = [
-            (label, _question(one, schema).offer(schema, kept, neighbours, surer)) for label, one in self.candidates
+            (label, WithinLimits(_question(one, schema)).offer(schema, kept, neighbours, surer))
+            for label, one in self.candidates
         ]
         for _, offer in offers:
             _check(offer, self.by, Pure(mechanism.each, neighbours=neighbours))
@@ -253,12 +255,13 @@ class _Once(Source):
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures."""
-        found: Exact = self._known(request, lambda: self._source.aggregate(request, schema, secret))
+        limits = tuple((name, table.limits) for name, table in sorted(schema.items()))
+        found: Exact = self._known((request, limits), lambda: self._source.aggregate(request, schema, secret))
         return found
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation."""
-        key = relation, tuple(columns.items())
+        key = relation, tuple(columns.items()), tuple((name, table.limits) for name, table in sorted(schema.items()))
         return self._known(key, lambda: self._source.rows(relation, columns, schema, secret))
 
     @property

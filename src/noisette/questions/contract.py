@@ -10,7 +10,7 @@ the file (`left_out.py` holds `LeftOut`), and has a module-level list `examples`
 Package names, JSON, the command line, the documentation and the contract suite find it by themselves.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -18,9 +18,11 @@ from noisette.answers import Column, Lasting
 from noisette.engines.contract import Source
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours, Promise
+from noisette.query.caveats import Omission
 from noisette.query.expected import SIZES, Expected
 from noisette.query.plan import Query
-from noisette.query.schema import Schema
+from noisette.query.prepare import Prepared
+from noisette.query.schema import Limits, Schema
 from noisette.questions.parts.tables import columns_of, pack_table, unpack_table
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Packing",
     "Procedure",
     "Question",
+    "Reads",
     "Shell",
     "StreamOffer",
     "StreamQuestion",
@@ -67,6 +70,14 @@ TABLE = Packing(pack_table, unpack_table)
 
 
 @dataclass(frozen=True)
+class Reads:
+    """The queries that an offer rests on, and its caveats with other sentences about limits that were chosen."""
+
+    prepared: tuple[Prepared, ...]
+    left_out: Callable[[Sequence[Omission], Mapping[str, Limits]], list[tuple[str, ...]]]
+
+
+@dataclass(frozen=True)
 class Offer:
     """What would be released for a promise: all of it is public, and computed once.
 
@@ -75,7 +86,7 @@ class Offer:
     `why` this noise and no other, in a sentence · `parts` the mechanisms with their sensitivity, for the record ·
     `caveats` what each answer leaves out before any noise, and what ± covers · `value` makes what goes on answering,
     such as a histogram, of what was drawn · `found` are the caveats once it is drawn, where they say more by then ·
-    `rules` of the house that it keeps, for the record
+    `rules` of the house that it keeps, for the record · `reads` the queries whose limits can be chosen for it
     """
 
     text: str
@@ -89,6 +100,7 @@ class Offer:
     value: Callable[[Any], Lasting] | None = None
     found: Callable[[Any], list[tuple[str, ...]]] | None = None
     rules: Mapping[str, Any] = field(default_factory=dict)
+    reads: Reads | None = None
 
     def expected(self, sizes: tuple[int, ...] = SIZES) -> list[tuple[Expected, ...]]:
         """The error to expect, for each column of each answer."""

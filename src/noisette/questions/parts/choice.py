@@ -31,7 +31,7 @@ from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.questions.contract import Offer
-from noisette.questions.parts.offers import declared, units_of
+from noisette.questions.parts.offers import declared, reading, units_of
 from noisette.questions.parts.tables import columns_of
 
 __all__ = ["Choice", "Contest", "Scores", "scores_of"]
@@ -170,6 +170,7 @@ class Contest:
             [recorded(mechanism, prepared[0].request.measures[0], moved)],
             [caveats(prepared, NOISE if lead else "")],
             Choice(self.column, self.candidates, self.scores, mechanism, moved, level, self.counted),
+            reads=reading(prepared, (), NOISE if lead else ""),
         )
 
 

@@ -33,6 +33,7 @@ from noisette.mechanisms import Exponential, Geometric, calibrate
 from noisette.privacy import Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity, count
 from noisette.query.design import recorded
+from noisette.query.frequency import MinimumFrequency
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 
@@ -164,10 +165,12 @@ class LimitChoice:
         """What is left out, before a limit is chosen."""
         return self.words.before(self.limits)
 
-    def outcome(self, found: Chosen) -> str:
-        """What is left out, once it is chosen."""
-        more = f"about {max(found.above, 0):,} (± {self.counter.interval(self.level):,.0f}) {self.words.unit}s"
-        return self.words.after(self.limits[found.place], more)
+    def outcome(self, found: Chosen, rule: MinimumFrequency | None = None) -> str:
+        """What is left out, once it is chosen; those who have more are a group, too, which a rule may not show."""
+        more = f"about {max(found.above, 0):,} (± {self.counter.interval(self.level):,.0f})"
+        if rule is not None and found.above < (least := rule.threshold(self.counter)):
+            more = f"fewer than about {least:,}"
+        return self.words.after(self.limits[found.place], f"{more} {self.words.unit}s")
 
     @property
     def sensitivity(self) -> Sensitivity:

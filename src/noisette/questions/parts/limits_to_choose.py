@@ -6,7 +6,7 @@ grows with the root of the number of groups, so one limit is for the groups of a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from noisette.errors import InputError
@@ -18,7 +18,16 @@ from noisette.query.stability import shape_of, tables_of
 from noisette.questions.parts.limit_choice import Words
 from noisette.questions.parts.per_unit import groups_of_units, powers, rows_in_a_group, rows_of_units
 
-__all__ = ["ToChoose", "counts_units", "largest", "limits_needed", "limits_to_choose", "tables_to_settle", "unlimited"]
+__all__ = [
+    "ToChoose",
+    "counts_units",
+    "largest",
+    "limits_needed",
+    "limits_of_queries",
+    "limits_to_choose",
+    "tables_to_settle",
+    "unlimited",
+]
 
 _FEW = 2**10  # with unknown keys: the threshold grows with the limit, and so does the time to find it
 _JOINED = {1: 2**10, 2: 2**5}  # by the number of tables: a join retains 1,000 rows of a unit in all
@@ -51,7 +60,7 @@ def _limits(query: Query, schema: Schema, tables: Sequence[str], rows: int) -> A
     if counts_units(query):
         return None
     settled = _settled(schema, tables, rows)
-    if rows > 1 and not _allowed(query, settled):  # a join of that many rows is refused, so the limit matters
+    if rows > 1 and not _allowed(query.source, settled):  # a join of that many rows is refused, so the limit matters
         return rows
     prepared = prepare(query, settled, of_two_units=True)
     return prepared.request.limits, prepared.shape.retained
@@ -62,36 +71,60 @@ def counts_units(query: Query) -> bool:
     return not query.keys and all(aggregate.function == "units" for aggregate in aggregates_in(query))
 
 
-def limits_to_choose(
+def limits_of_queries(
     queries: Sequence[Query], schema: Schema, tables: tuple[str, ...], spend: Promise
 ) -> tuple[ToChoose, ...]:
-    """One limit for the rows of the question, two for its groups, or one for each table that a join retains rows of."""
-    settled = [prepare(query, _settled(schema, tables, 1), of_two_units=True) for query in queries]
-    most = min(largest(schema, tables), _FEW) if any(one.opens for one in settled) else largest(schema, tables)
-    [source, *others] = dict.fromkeys(query.source for query in queries)
+    """The limits of queries: one for their rows, or one for each table, or two for the groups of a query."""
+
+    def prepared(settled: Schema) -> list[Prepared]:
+        return [prepare(query, settled, of_two_units=True) for query in queries]
+
+    [first, *others] = prepared(_settled(schema, tables, 1))
+    unbound = not others and unlimited(first.query.source, schema) and schema[tables[0]].limits.groups is None
+    joined = unbound and shape_of(first.query.source, schema).retained  # by measurement, on TPC-H's Q9 alone
+    if unbound and not joined and _spread(first, spend):
+        return _in_groups(first, schema, tables)
+    return limits_to_choose(prepared, schema, tables)
+
+
+def limits_to_choose(
+    prepared: Callable[[Schema], Sequence[Prepared]], schema: Schema, tables: tuple[str, ...]
+) -> tuple[ToChoose, ...]:
+    """One limit for the rows of the question, or one for each table that a join retains rows of.
+
+    `prepared` gives its queries within the limits of a schema.
+    """
+    settled = prepared(_settled(schema, tables, 1))
+    most = _most(settled, schema, tables)
+    [source, *others] = dict.fromkeys(one.query.source for one in settled)
     if others or not unlimited(source, schema):
-        return _of_tables(queries, schema, tables, most)
-    unit = str(settled[0].shape.unit)
-    joined = bool(shape_of(source, schema).retained)  # there one limit erred less: by measurement, on TPC-H's Q9 alone
-    if len(queries) == 1 and not joined and _spread(settled[0], spend) and schema[tables[0]].limits.groups is None:
-        return _in_groups(queries[0], schema, tables, settled[0], most)
-    limits = tuple(limit for limit in powers(most) if _holds(queries, schema, tables, limit)) or powers(most)
-    return (ToChoose(tables, "rows", Words(unit), limits, rows_of_units(source, limits, schema)),)
+        return _of_tables([source, *others], schema, tables, most)
+    limits = tuple(t for t in powers(most) if _holds(prepared, _settled(schema, tables, t), t)) or powers(most)
+    words = Words(str(settled[0].shape.unit))
+    return (ToChoose(tables, "rows", words, limits, rows_of_units(source, limits, schema)),)
 
 
-def _holds(queries: Sequence[Query], schema: Schema, tables: Sequence[str], rows: int) -> bool:
-    """Whether no more rows of a unit are used than a candidate says: a limit of another table may be larger."""
-    found = [prepare(query, _settled(schema, tables, rows)).request.limits for query in queries]
+def _most(settled: Sequence[Prepared], schema: Schema, tables: Sequence[str]) -> int:
+    """The largest limit."""
+    return min(largest(schema, tables), _FEW) if any(one.opens for one in settled) else largest(schema, tables)
+
+
+def _holds(prepared: Callable[[Schema], Sequence[Prepared]], settled: Schema, rows: int) -> bool:
+    """Whether there is a plan that uses no more rows of a unit than a candidate says: another table may allow more."""
+    try:
+        found = [one.request.limits for one in prepared(settled)]
+    except InputError:
+        return False
     return all(limits is None or limits.rows == rows for limits in found)
 
 
-def _of_tables(queries: Sequence[Query], schema: Schema, tables: tuple[str, ...], most: int) -> tuple[ToChoose, ...]:
+def _of_tables(sources: Sequence[Relation], schema: Schema, tables: tuple[str, ...], most: int) -> tuple[ToChoose, ...]:
     if len(tables) not in _JOINED:
         raise InputError(
             'Ask about at most two tables whose policy says rows = "each question", or let the owner declare rows.'
         )
     most = min(most, _JOINED[len(tables)])
-    while most > 2 and not all(_allowed(query, _settled(schema, tables, most)) for query in queries):
+    while most > 2 and not all(_allowed(source, _settled(schema, tables, most)) for source in sources):
         most //= 2
     limits, found = powers(most), []
     for name in tables:
@@ -100,10 +133,9 @@ def _of_tables(queries: Sequence[Query], schema: Schema, tables: tuple[str, ...]
     return tuple(found)
 
 
-def _in_groups(
-    query: Query, schema: Schema, tables: tuple[str, ...], settled: Prepared, most: int
-) -> tuple[ToChoose, ...]:
-    unit, source, keys = str(settled.shape.unit), query.source, query.keys
+def _in_groups(settled: Prepared, schema: Schema, tables: tuple[str, ...]) -> tuple[ToChoose, ...]:
+    unit, source, keys = str(settled.shape.unit), settled.query.source, settled.query.keys
+    most = _most([settled], schema, tables)
     groups, rows = _quadrupled(min(_groups(settled), most)), _quadrupled(most)
     in_groups, in_each = Words(unit, noun="group"), Words(unit, per=" per group")
     return (
@@ -137,10 +169,10 @@ def _settled(schema: Schema, tables: Sequence[str], rows: int) -> Schema:
     return with_limits(schema, {name: {"rows": rows} for name in tables})
 
 
-def _allowed(query: Query, schema: Schema) -> bool:
+def _allowed(source: Relation, schema: Schema) -> bool:
     """Whether all joins can be made with these limits."""
     try:
-        return bool(shape_of(query.source, schema))
+        return bool(shape_of(source, schema))
     except InputError:
         return False
 

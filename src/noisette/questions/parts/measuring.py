@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from noisette.answers import Column
@@ -19,8 +19,8 @@ from noisette.query.measure import sensitivity
 from noisette.query.plan import Key
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Limits, Schema
-from noisette.questions.contract import Offer, Packing
-from noisette.questions.parts.offers import declared, units_of
+from noisette.questions.contract import Offer, Packing, Reads
+from noisette.questions.parts.offers import declared, of_declared, units_of
 
 __all__ = ["Measuring", "offered"]
 
@@ -55,7 +55,7 @@ class Measuring:
         rule = self.design.keys.get(place)
         numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
         hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
-        left = omissions(question) if by_limits is None else [*by_limits, *omissions(_without(question, chosen))]
+        left = omissions(question) if by_limits is None else [*by_limits, *omissions(of_declared(question, chosen))]
         frequent = () if question.frequency is None else self._frequency(question, place)
         return sentences([*left, *(frequent or hidden)], NOISE if numbers else "")
 
@@ -99,6 +99,10 @@ class Measuring:
         requests = enumerate(task.request for task in self.design.tasks)
         return tuple(source.release(one, TaskDraw(self.design, i), schema, secret, rng) for i, one in requests)
 
+    def shows(self, drawn: Sequence[Noised]) -> bool:
+        """Whether a minimum frequency leaves any group."""
+        return any(one.size > 0 if one.keys is not None else one.numbered.any() for one in drawn)
+
     def answers(self, drawn: Sequence[Noised]) -> list[tuple[Column, ...]]:
         """Outputs with error bars."""
         pairs = zip(self.prepared, self.places, strict=True)
@@ -106,17 +110,6 @@ class Measuring:
 
     def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
         return Scene.of(question, noised, noises(self.design, place, self.level))
-
-
-def _without(question: Prepared, chosen: Mapping[str, Limits]) -> Prepared:
-    """The same query with declared limits alone, as far as its caveats say them."""
-    shape, limits = question.shape, question.request.limits
-    retained = tuple(part for part in shape.retained if part.joined or not set(part.tables) & set(chosen))
-    found = {} if limits is None or shape.rows is not None else vars(limits)
-    own = {name: most for name, most in found.items() if most not in [getattr(one, name) for one in chosen.values()]}
-    declared = Limits(**own) if any(own.values()) else None
-    request = replace(question.request, limits=declared)
-    return replace(question, shape=replace(shape, retained=retained), request=request)
 
 
 def offered(procedure: Measuring, texts: Sequence[str], why: str = "", **more: Any) -> Offer:
@@ -133,4 +126,5 @@ def offered(procedure: Measuring, texts: Sequence[str], why: str = "", **more: A
         procedure,
         Packing(packed, lambda kept: unpacked(kept, made)),
         rules=procedure.rules,
+        reads=Reads(procedure.prepared, procedure.left_out),
     )

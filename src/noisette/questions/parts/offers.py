@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from noisette.answers import Lasting
@@ -10,9 +11,10 @@ from noisette.privacy import Guarantee
 from noisette.query.canonical import canonical_text
 from noisette.query.caveats import Omission, omissions, sentences
 from noisette.query.prepare import Prepared
-from noisette.questions.contract import Offer, Procedure
+from noisette.query.schema import Limits
+from noisette.questions.contract import Offer, Procedure, Reads
 
-__all__ = ["about", "declared", "text_of", "units_of"]
+__all__ = ["about", "declared", "of_declared", "reading", "text_of", "units_of"]
 
 
 def about(
@@ -28,8 +30,29 @@ def about(
     value: Callable[[Any], Lasting] | None = None,
 ) -> Offer:
     """An offer whose data is one query; `covers` says what ± covers, `omitted` what is left out after the query."""
-    caveats = [sentences([*omissions(prepared), *omitted], covers)]
-    return Offer(text, guarantee, units_of([prepared]), why, parts, caveats, procedure, value=value)
+    caveats, reads = [sentences([*omissions(prepared), *omitted], covers)], reading([prepared], omitted, covers)
+    return Offer(text, guarantee, units_of([prepared]), why, parts, caveats, procedure, value=value, reads=reads)
+
+
+def reading(prepared: Sequence[Prepared], omitted: Sequence[Omission], covers: str) -> Reads:
+    """What an offer with one answer rests on: queries, and what is left out after them."""
+
+    def left_out(by_limits: Sequence[Omission], chosen: Mapping[str, Limits]) -> list[tuple[str, ...]]:
+        others = [part for one in prepared for part in omissions(of_declared(one, chosen))]
+        return [sentences([*by_limits, *others, *omitted], covers)]
+
+    return Reads(tuple(prepared), left_out)
+
+
+def of_declared(question: Prepared, chosen: Mapping[str, Limits]) -> Prepared:
+    """The same query with declared limits alone, as far as its caveats say them; `chosen` are the others, by table."""
+    shape, limits = question.shape, question.request.limits
+    retained = tuple(part for part in shape.retained if part.joined or not set(part.tables) & set(chosen))
+    found = {} if limits is None or shape.rows is not None else vars(limits)
+    own = {name: most for name, most in found.items() if most not in [getattr(one, name) for one in chosen.values()]}
+    declared = Limits(**own) if any(own.values()) else None
+    request = replace(question.request, limits=declared)
+    return replace(question, shape=replace(shape, retained=retained), request=request)
 
 
 def text_of(question: str, prepared: Prepared, **options: object) -> str:
