@@ -18,7 +18,7 @@ from pyarrow import parquet
 import noisette as nz
 from noisette.engines.spark import commit, source
 from noisette.engines.spark.cells import CellLayout
-from noisette.engines.spark.executor import of_units
+from noisette.engines.spark.executor import of_retained, of_units, retaining
 from noisette.engines.spark.scratch import Scratch
 from noisette.engines.spark.source import Spark
 
@@ -57,7 +57,7 @@ def write_tables(folder):
     keys = [f"{MARK}{i}" for i in range(0, ROWS, 2)]
     people = pyarrow.table({"name": keys, "who": list(range(len(keys)))})
     stays = pyarrow.table({"name": [keys[i % len(keys)] for i in some], "days": [FAR - i for i in some]})
-    for name, table in {"visits": visits, "people": people, "stays": stays}.items():
+    for name, table in {"visits": visits, "people": people, "stays": stays, "single": visits}.items():
         parquet.write_table(table, f"{folder}/{name}.parquet")
 
 
@@ -80,6 +80,7 @@ POLICY = {
             "rows": 3,
             "columns": {"days": {"bounds": [0, 2**40]}},
         },
+        "single": {"columns": {"amount": {"bounds": [-(2**51), 2**51]}, "level": {"bounds": [0, 10]}}},
     }
 }
 QUESTIONS = [
@@ -87,6 +88,7 @@ QUESTIONS = [
     "SELECT note, count(*) AS n, sum(amount) AS s FROM visits GROUP BY note",
     "SELECT day, count(*) AS n FROM visits GROUP BY day",
     "SELECT count(*) AS n, sum(days) AS d FROM stays",
+    "SELECT note, sum(amount) AS s, avg(level) AS l FROM single GROUP BY note",  # which Spark adds up
 ]
 
 
@@ -146,8 +148,15 @@ def asked(folder):
     def failing(_, compute, result, whole):
         return of_units(QuotingLayout(), compute, result, whole=whole)
 
+    def quoting(engine, held):
+        raise ValueError(str(held.rows.to_pylist()))
+
     with replaced(source, "of_units", failing):
-        tried(lambda: data.sql(QUESTIONS[0], spend=2))
+        tried(lambda: data.sql(QUESTIONS[-1], spend=nz.Approx(2, "1e-9")))
+    with replaced(source, "of_retained", lambda layout, _, result: of_retained(layout, quoting, result)):
+        tried(lambda: data.sql(QUESTIONS[1], spend=nz.Approx(2, "1e-9")))
+    with replaced(source, "retaining", lambda _, retain: retaining(QuotingLayout(), retain)):
+        tried(lambda: data.sql("SELECT sum(level) AS l FROM visits", spend=2))
     cells = visits(folder).selectExpr("note AS k0", "amount AS m0").dropDuplicates(["k0"])
     scratch = Scratch.of(folder / "scratch")
     tried(lambda: commit.noised_once(cells, QuotingDraw(), CellLayout(("text",), (None,)), scratch))

@@ -1,6 +1,7 @@
 """What runs on executors: rows in, exact parts out, by the engine that reads files (`duckdb`).
 
-Every number is that of files with the same rows, to the last bit, and no expression of a question is written for Spark.
+Every number is that of files with the same rows, to the last bit. Nothing of a question is written for Spark, except
+sums of stored columns (`totals`).
 An error of Spark's would quote a value, in a log at least: whatever happens here is raised as one fixed sentence.
 """
 

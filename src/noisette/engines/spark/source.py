@@ -4,8 +4,8 @@ All rows of a unit are in one partition, so limits, sub-queries per unit, joins 
 right in each partition, and measures of different partitions add up, numbers of units included. Partitions may be
 split, merged, lost and computed again: no number depends on that.
 
-Spark itself reads, sends, joins rows to those that their keys refer to, and repeats. It computes with no value: see
-`executor`. What it says of a failure stays inside.
+Spark itself reads, sends, joins rows to those that their keys refer to, and repeats. It computes with no value except
+for sums of stored columns, where each row is a unit (`totals`). What it says of a failure stays inside.
 """
 
 from collections.abc import Callable, Mapping, Sequence
