@@ -85,7 +85,7 @@ def asked(url: str, policy: dict[str, Any], text: str) -> dict[str, Job]:
     data = nz.open({"visits": (url, "public.visits")}, budget=10**6, policy={"tables": {"visits": policy}})
 
     def first() -> None:
-        data._source._held = None  # type: ignore[attr-defined]
+        data._source._held, data._source._added = None, {}  # type: ignore[attr-defined]
         data.sql(text, spend=next(SPENDS))
 
     def again() -> None:
