@@ -8,6 +8,7 @@ Spark itself reads, sends, joins rows to those that their keys refer to, and rep
 for sums of stored columns, where each row is a unit (`totals`). What it says of a failure stays inside.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 __all__ = ["Spark", "exact_of"]
 
 T = TypeVar("T")
+
+_FEW_CELLS = 2**14  # of which each task may send a part to the driver
 
 
 class Spark(Source):
@@ -127,9 +130,11 @@ class Spark(Source):
         if shape_of(request.source, schema).public:
             needed = needed_of_request(request, schema)
             return self._here(needed).aggregate(request, schema, secret)
-        cells = self._cells(request, schema, secret)
+        frame, parts = self._parts(request, schema, secret)
         with doing("Spark: bounding and counting on executors"):
-            return exact_of(_on(cells.toArrow), request)
+            if _few_cells(request):
+                return exact_of(merge_parts(_on(frame.toArrow).cast(parts), request.measures), request)
+            return exact_of(_on(_cells(frame, parts, request.measures).toArrow), request)
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit`, which ranks the units from 0 on."""
@@ -170,17 +175,6 @@ class Spark(Source):
         return released
 
     # Frames
-
-    def _cells(self, request: Request, schema: Schema, secret: bytes) -> "DataFrame":
-        """The merged exact cells, before they are collected: keys k0, k1, ... as they are released, or `code`.
-
-        `code` is the place of a group where all domains are known; groups without rows may be missing. Measures are m0,
-        m1, ...: whole numbers, cut at +-2^62, or lists of them for histograms.
-        """
-        frame, parts = self._parts(request, schema, secret)
-        cells = merged_schema(parts, request.measures)
-        places = [quoted(frame, name) for name in parts.names[: parts.names.index("what")]]
-        return frame.repartition(*places).mapInArrow(merging(request.measures, cells), spark_schema(cells))
 
     def _parts(self, request: Request, schema: Schema, secret: bytes) -> tuple["DataFrame", pyarrow.Schema]:
         """The parts of exact cells that executors find in the rows of some units (`sql.partial`), and their columns."""
@@ -280,6 +274,25 @@ class Spark(Source):
         from pyspark.sql.pandas.types import to_arrow_type
 
         return to_arrow_type(self._types[table][column])
+
+
+def _few_cells(request: Request) -> bool:
+    """Whether parts of cells may come here to be added up: each task has as many as are declared, or fewer."""
+    if None in request.domains or any(m.what == "distinct" for m in request.measures):
+        return False
+    groups = math.prod(len(domain or ()) for domain in request.domains)
+    return groups * sum(m.cells if m.what == "histogram" else 1 for m in request.measures) <= _FEW_CELLS
+
+
+def _cells(frame: "DataFrame", parts: pyarrow.Schema, measures: Sequence[Measure]) -> "DataFrame":
+    """The merged exact cells, before they are collected: keys k0, k1, ... as they are released, or `code`.
+
+    `code` is the place of a group where all domains are known; groups without rows may be missing. Measures are m0,
+    m1, ...: whole numbers, cut at +-2^62, or lists of them for histograms.
+    """
+    cells = merged_schema(parts, measures)
+    places = [quoted(frame, name) for name in parts.names[: parts.names.index("what")]]
+    return frame.repartition(*places).mapInArrow(merging(measures, cells), spark_schema(cells))
 
 
 def exact_of(cells: pyarrow.Table, request: Request) -> Exact:
