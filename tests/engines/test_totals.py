@@ -18,8 +18,6 @@ from noisette.engines.memory.source import Memory
 from noisette.engines.postgres import source as of_postgres
 from noisette.engines.spark import source as of_spark
 from noisette.engines.sql import totals as module
-from noisette.engines.sql.aggregate import grouped
-from noisette.engines.sql.relation import selected
 from noisette.engines.sql.syntax import column
 from noisette.engines.sql.totals import totals_of
 from noisette.query.expression import Call, Literal, Name
@@ -98,12 +96,7 @@ def added_up(request, table):
     """The same by totals, which DuckDB adds up here in place of an engine far away."""
     totals = totals_of(request, SCHEMA, {"t": STORED})
     by = {name: column(name) for name in totals.by}
-    steps = {f"steps{i}": total.steps for i, total in enumerate(totals.totals)}
-    every = exp.select(*(exp.alias_(sql, n, quoted=True) for n, sql in (by | steps).items())).from_("t")
-    sums = [(total, one) for i, total in enumerate(totals.totals) for one in total.sums(column(f"steps{i}"))]
-    groups = grouped(every, list(by), {f"sum{i}": one for i, (_, one) in enumerate(sums)})
-    sent = [digit for i, (total, _) in enumerate(sums) for digit in total.digits(column(f"sum{i}"))]
-    text = selected(groups, by | dict(zip(totals.names, sent, strict=True))).sql("duckdb")
+    text = module.added_up(exp.to_table("t"), by, totals.totals, totals.names).sql("duckdb")
     with duckdb.connect() as connection:
         connection.register("t", table)
         found = connection.sql(text).to_arrow_table()
@@ -132,7 +125,7 @@ def halves_up(own, grid):
 @pytest.mark.parametrize(
     ("where", "name", "broken"),
     [
-        (module.Total, "weights", property(lambda self: [1, 2**30] * self._limbs if self.kind else [1])),
+        (module.Total, "weights", property(lambda self: [1, 2**30] * self.limbs if self.kind else [1])),
         (module, "substitute_steps", lambda kind, grid: 0),  # NULL adds nothing where it stands for a bound
         (module, "is_nan", lambda own: exp.false()),
         (module, "_nearest", halves_up),

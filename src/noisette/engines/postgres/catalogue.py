@@ -20,10 +20,8 @@ from typing import Literal as OneOf
 from sqlglot import exp
 
 from noisette.engines.contract import Dialect
-from noisette.engines.sql.aggregate import grouped
-from noisette.engines.sql.relation import selected
 from noisette.engines.sql.syntax import binary, choose, column, is_null, text_of, try_cast
-from noisette.engines.sql.totals import Total
+from noisette.engines.sql.totals import Total, added_up
 
 __all__ = [
     "CHANGES",
@@ -204,13 +202,17 @@ def reading(schema: str, table: str, columns: Sequence[StoredColumn], *, counted
     'SELECT "Age" AS "c0", COUNT(*) AS "n" FROM "public"."visits" GROUP BY 1'
     """
     made = [exp.alias_(one.read, f"c{i}", quoted=True) for i, one in enumerate(columns)]
-    place = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(schema, quoted=True))
+    place = _place(schema, table)
     if not counted:
         made = made or [exp.alias_(exp.true(), "nothing", quoted=True)]
         return exp.select(*made).from_(place).sql(dialect="postgres")
     every = exp.alias_(exp.Count(this=exp.Star()), "n", quoted=True)
     groups = [exp.Literal.number(i + 1) for i in range(len(columns))]
     return exp.select(*made, every).from_(place).group_by(*groups).sql(dialect="postgres")
+
+
+def _place(schema: str, table: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(schema, quoted=True))
 
 
 def digit(name: str) -> StoredColumn:
@@ -225,15 +227,9 @@ def adding_up(schema: str, table: str, by: Sequence[StoredColumn], totals: Seque
     >>> adding_up("public", "visits", [], [Total(Measure("rows"))])
     'SELECT "sum0" AS "c0" FROM (SELECT CAST(SUM("steps0") AS BIGINT) AS "sum0" FROM (SELECT 1 AS "steps0" FROM ...'
     """
+    digits = [f"c{len(by) + i}" for i in range(sum(len(total.weights) for total in totals))]
     places = {f"c{i}": one.read for i, one in enumerate(by)}
-    place = exp.Table(this=exp.to_identifier(table, quoted=True), db=exp.to_identifier(schema, quoted=True))
-    steps = {f"steps{i}": total.steps for i, total in enumerate(totals)}
-    rows = exp.select(*(exp.alias_(sql, name, quoted=True) for name, sql in (places | steps).items())).from_(place)
-    sums = [(total, one) for i, total in enumerate(totals) for one in total.sums(column(f"steps{i}"))]
-    kept = {name: column(name) for name in places}
-    groups = grouped(rows, list(places), {f"sum{i}": one for i, (_, one) in enumerate(sums)})
-    sent = [digit for i, (total, _) in enumerate(sums) for digit in total.digits(column(f"sum{i}"))]
-    return text_of(selected(groups, kept | {f"c{len(by) + i}": digit for i, digit in enumerate(sent)}), _POSTGRES)
+    return text_of(added_up(_place(schema, table), places, totals, digits), _POSTGRES)
 
 
 def few_rows(columns: Iterable[StoredColumn], sizes: Iterable[Mapping[str, Any]]) -> bool:

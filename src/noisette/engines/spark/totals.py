@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from noisette.engines.contract import Dialect
 from noisette.engines.spark.catalogue import functions_of, quoted
-from noisette.engines.sql.syntax import column, text_of
-from noisette.engines.sql.totals import Totals
+from noisette.engines.sql.syntax import text_of
+from noisette.engines.sql.totals import Totals, digits_of, steps_of, sums_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -31,9 +31,7 @@ def added_up(frame: "DataFrame", totals: Totals, places: Sequence[str]) -> "Data
 
     by = places[: len(totals.by)]
     kept = [quoted(frame, name).alias(place) for name, place in zip(totals.by, by, strict=True)]
-    rows = frame.select(*kept, *(written(total.steps, f"steps{i}") for i, total in enumerate(totals.totals)))
-    sums = [(total, one) for i, total in enumerate(totals.totals) for one in total.sums(column(f"steps{i}"))]
-    grouped = rows.groupBy(*by).agg(*(written(one, f"sum{i}") for i, (_, one) in enumerate(sums)))
-    sent = [digit for i, (total, _) in enumerate(sums) for digit in total.digits(column(f"sum{i}"))]
-    named = zip(sent, places[len(by) :], strict=True)
-    return grouped.select(*by, *(written(digit, place) for digit, place in named))
+    rows = frame.select(*kept, *(written(sql, name) for name, sql in steps_of(totals.totals).items()))
+    groups = rows.groupBy(*by).agg(*(written(sql, name) for name, sql in sums_of(totals.totals).items()))
+    digits = zip(digits_of(totals.totals), places[len(by) :], strict=True)
+    return groups.select(*by, *(written(sql, name) for sql, name in digits))

@@ -11,7 +11,7 @@ size is sent in digits, and no sum of fewer than 2^45 rows overflows.
     `digits`: 31 bits of such a sum, which are sent
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -23,9 +23,10 @@ from sqlglot import exp
 
 from noisette.engines.contract import INTEGERS
 from noisette.engines.needed import needed_of_request
+from noisette.engines.sql.aggregate import grouped
 from noisette.engines.sql.group_by import MOST, whole_numbers
 from noisette.engines.sql.keys import plain
-from noisette.engines.sql.relation import Stored
+from noisette.engines.sql.relation import Stored, selected
 from noisette.engines.sql.stored import substitute_steps
 from noisette.engines.sql.syntax import any_of, binary, choose, clamped, column, is_nan, is_null, number, scaled
 from noisette.query.expression import Name
@@ -36,7 +37,7 @@ from noisette.query.operations import declared
 from noisette.query.plan import Relation, Scan, Where
 from noisette.query.schema import Column, Schema
 
-__all__ = ["Total", "Totals", "totals_of"]
+__all__ = ["Total", "Totals", "added_up", "digits_of", "steps_of", "sums_of", "totals_of"]
 
 _LIMB, _LIMBS, _DIGIT = 18, 3, 31
 _CARRIED = Kind("integer", Fraction(-LARGEST), Fraction(LARGEST), Fraction(1), nullable=False)
@@ -65,12 +66,13 @@ class Total:
         return _steps(own, self.kind, self.base, self.measure)
 
     @property
-    def _limbs(self) -> int:
+    def limbs(self) -> int:
+        """How many sums it takes."""
         return _LIMBS if max(abs(self.measure.low), abs(self.measure.high)) >> _LIMB else 1
 
     def sums(self, steps: exp.Expr) -> list[exp.Expr]:
         """The sums over a group of what its rows add, in limbs: each counts 2^18 times as much as the one before."""
-        last = self._limbs - 1
+        last = self.limbs - 1
         every = [_bits(steps, i, _LIMB, last=i == last) for i in range(last + 1)]
         return [exp.cast(exp.Sum(this=limb), "BIGINT") for limb in every]
 
@@ -84,7 +86,7 @@ class Total:
     def weights(self) -> list[int]:
         """How often each digit counts."""
         sizes = [_DIGIT * i for i in range(2 if self.measure.what == "sum" else 1)]
-        return [1 << (_LIMB * i + size) for i in range(self._limbs) for size in sizes]
+        return [1 << (_LIMB * i + size) for i in range(self.limbs) for size in sizes]
 
 
 def _bits(whole: exp.Expr, place: int, size: int, *, last: bool) -> exp.Expr:
@@ -130,6 +132,34 @@ def _nearest(own: exp.Column, grid: Fraction) -> exp.Expr:
 
 def _double(value: float) -> exp.Expr:
     return exp.cast(number(value), "DOUBLE")
+
+
+# Groups
+
+
+def steps_of(totals: Sequence[Total]) -> dict[str, exp.Expr]:
+    """What each row adds to the totals, by name."""
+    return {f"steps{i}": total.steps for i, total in enumerate(totals)}
+
+
+def sums_of(totals: Sequence[Total]) -> dict[str, exp.Expr]:
+    """The sums of these over a group, by name."""
+    every = (one for i, total in enumerate(totals) for one in total.sums(column(f"steps{i}")))
+    return {f"sum{i}": one for i, one in enumerate(every)}
+
+
+def digits_of(totals: Sequence[Total]) -> list[exp.Expr]:
+    """What is sent of these."""
+    each = enumerate(total for total in totals for _ in range(total.limbs))
+    return [digit for i, total in each for digit in total.digits(column(f"sum{i}"))]
+
+
+def added_up(table: exp.Expr, by: Mapping[str, exp.Expr], totals: Sequence[Total], names: Sequence[str]) -> exp.Select:
+    """The SELECT of groups of a table's rows by some expressions, and the digits of their totals under some names."""
+    made = [exp.alias_(sql, name, quoted=True) for name, sql in (dict(by) | steps_of(totals)).items()]
+    groups = grouped(exp.select(*made).from_(table), list(by), sums_of(totals))
+    digits = zip(names, digits_of(totals), strict=True)
+    return selected(groups, {name: column(name) for name in by} | dict(digits))
 
 
 # Requests
