@@ -190,8 +190,7 @@ class Spark(Source):
         table = next(schema[name] for name in needed if not schema[name].public)
         stored = self.stored(table.name)
         totals = totals_of(request, schema, {table.name: stored})
-        sums = totals is not None and any(total.column is not None for total in totals.totals)
-        if totals is not None and sums and few_differ(totals.by, request, table, stored, schema):
+        if totals is not None and few_differ(totals.by, request, table, stored, schema):
             return self._totals(totals, result, secret), result
         if request.limits is not None:
             return self._held_parts(request, schema, secret, needed, result), result

@@ -220,14 +220,15 @@ def _weighed(parts: Sequence[tuple[NDArray[np.int64], int]]) -> NDArray[Any]:
 def totals_of(request: Request, schema: Schema, stored: Stored) -> Totals | None:
     """The request as one about groups of rows; None where a measure is more than a sum over a stored column.
 
-    Each row must be a unit of its own, of one table without joins.
+    Each row must be a unit of its own, of one table without joins. Where rows are only counted it is None, too: engines
+    count equal rows anyway.
     """
     scan = _scan(request.source)
     if scan is None or schema[scan.table].public or schema[scan.table].unit is not None or request.limits is not None:
         return None
     wanted = [_total(m, request.source, scan, schema, stored) for m in request.measures]
     totals = list(dict.fromkeys(total for total in wanted if total is not None))
-    if len(wanted) > sum(total is not None for total in wanted):
+    if None in wanted or all(total.column is None for total in totals):
         return None
     table = schema[scan.table]
     keyed = needed_of_request(replace(request, measures=()), schema)[scan.table]
