@@ -435,6 +435,18 @@ def test_held_rows_answer_as_the_rows_themselves(engine, keys, request, tmp_path
     assert len(source._held._frames) >= 1
 
 
+@pytest.mark.parametrize("limits", [Limits(groups=2), Limits(rows=3)], ids=["groups", "rows"])
+def test_held_rows_serve_questions_about_other_columns(sail, tmp_path, limits):
+    """Columns of several types, together and one by one: none is taken for another."""
+    more = SIXTY.append_column("day", pyarrow.array([f"2026-01-{i % 28 + 1:02}" for i in range(60)]))
+    source, columns = on_disk(sail, tmp_path, more), {**OWNED, "day": Kind("text")}
+    x, day, y = Measure("sum", X, Fraction(1), 0, 9), Measure("distinct", Name("t.day")), Measure("count", Name("t.y"))
+    for measures in ((x,), (day,), (y, x), (day, x, y), (x,), (day,), (y,)):
+        asked = columns, "who", limits, *measures
+        right = counted(open_source({"t": more}), *asked, keys=(Name("t.y"),))
+        assert counted(source, *asked, keys=(Name("t.y"),)) == right
+
+
 def test_rows_are_held_for_questions_that_retain_the_same(sail, tmp_path, monkeypatch):
     source, made = on_disk(sail, tmp_path, SIXTY), []
     retained = "noisette.engines.spark.source.retaining"

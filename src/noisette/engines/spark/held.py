@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from noisette.engines.duckdb.held import serves
+from noisette.engines.spark.executor import Layout
 from noisette.query.measure import Request
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ _MOST = 4  # frames, as many as the engine for files holds tables
 
 @dataclass(frozen=True)
 class HeldRows:
-    """A frame of retained rows, and what it has of them (`duckdb.held`)."""
+    """A frame of retained rows, how the rows travelled that they are of, and what it has of them (`duckdb.held`)."""
 
     frame: "DataFrame"
+    layout: Layout
     columns: dict[str, str]
     firsts: bool
 

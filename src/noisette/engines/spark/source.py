@@ -211,26 +211,27 @@ class Spark(Source):
         """The same parts, from retained rows that are held for the next question, if data stay as they are."""
         state = self.state()
         key = bounded_key(request, schema, secret), state
-        rows, layout = self._routed(needed, schema)
         held = self._held.serving(key, request)
         if held is None:
             before = self._held.find(key)
             columns, firsts = held_columns(request, schema, None if before is None else before.what)
+            earlier = needed_columns(request.source, columns, schema)
+            rows, layout = self._routed({name: own | earlier[name] for name, own in needed.items()}, schema)
 
             def retain(engine: DuckDB) -> RetainedRows:
                 return engine.retained(request, schema, secret, columns, firsts=firsts)
 
-            held = HeldRows(rows.mapInArrow(retaining(layout, retain), spark_schema(PACKED)), columns, firsts)
+            held = HeldRows(rows.mapInArrow(retaining(layout, retain), spark_schema(PACKED)), layout, columns, firsts)
             if state is not None:
                 held.frame.persist()
                 self._held.put(key, held)
-        columns, firsts = held.columns, held.firsts
+        there = held.columns, held.firsts
 
         def computed(engine: DuckDB, found: RetainedRows) -> pyarrow.Table:
-            engine.hold(request, schema, secret, found, columns, firsts=firsts)
+            engine.hold(request, schema, secret, found, there[0], firsts=there[1])
             return engine.partial(request, schema, secret)
 
-        return held.frame.mapInArrow(of_retained(layout, computed, result), spark_schema(result))
+        return held.frame.mapInArrow(of_retained(held.layout, computed, result), spark_schema(result))
 
     def _totals(self, totals: Totals, result: pyarrow.Schema, secret: bytes) -> "DataFrame":
         """The same parts, of groups whose totals Spark adds up: each group travels as one row."""
