@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from noisette.engines.files import valid_table
-from noisette.engines.spark.opening import SparkTable
+from noisette.engines.spark.opening import SparkTable, spark_tables
 from noisette.engines.spark.source import Spark
 
 PARTITIONS = 3
@@ -20,6 +20,19 @@ def stored(session, folder, tables, *, valid=False):
     """A source of tables, whose rows lie in several partitions."""
     made = frames(session, folder, tables, valid=valid)
     return Spark({name: SparkTable(session, frame) for name, frame in made.items()})
+
+
+def in_files(session, folder, tables, *, valid=False):
+    """A source of tables by the paths of Parquet files, which executors read themselves where they can."""
+    for name, table in tables.items():
+        (folder / name).mkdir()
+        made = _readable(valid_table(table, name) if valid else table, valid=valid)
+        step = max(1, -(-len(made) // PARTITIONS))
+        for i in range(PARTITIONS):
+            parquet.write_table(
+                made.slice(i * step, step), folder / name / f"{i}.parquet", row_group_size=step // 2 + 1
+            )
+    return Spark(spark_tables(session, {name: f"{folder}/{name}" for name in tables}))
 
 
 def frames(session, folder, tables, *, valid=False):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow
 import pytest
-from tests.contracts.test_sources import SECRET, SOURCES, kind, maker, specified
+from tests.contracts.test_sources import LATE, SECRET, SOURCES, kind, maker, specified
 
 from noisette.engines.memory import rows
 from noisette.engines.memory.source import Memory
@@ -94,7 +94,7 @@ KINDS |= {"units as text": (WHOLE, Kind("text")), "units as doubles": (WHOLE, Ki
 
 MORE = Limits(rows=100), Limits(groups=1, rows_per_group=2)
 EVERY = [*(("duckdb", how, TWO) for how in STORED), *(("duckdb", "text", limits) for limits in MORE)]
-EVERY += [(source, "whole numbers", TWO) for source in SOURCES if source not in ("duckdb", "memory", "spark")]
+EVERY += [(source, "whole numbers", TWO) for source in SOURCES if source not in ("duckdb", "memory", *LATE)]
 EVERY += [("pysail", "text", TWO)]
 
 

@@ -79,6 +79,7 @@ def _literal(value):
 
 SOURCES = {"duckdb": (DuckDB, duckdb_hash), "memory": (Memory, None), "postgres": (Postgres, duckdb_hash)}
 SOURCES |= {"pysail": ("sail", duckdb_hash), "spark": ("spark", duckdb_hash)}
+SOURCES |= {f"{name}, files": SOURCES[name] for name in ("pysail", "spark")}
 STORED_AS = {"postgres": {"narrow": "SMALLINT", "wide": "DECIMAL(20,0)"}}  # where a source has other types
 STORED_AS |= {"spark": {"wide": "DECIMAL(20,0)"}}
 
@@ -89,7 +90,8 @@ def maker(source, request):
     if isinstance(make, str):
         session = request.getfixturevalue(make)
         folders = map(request.getfixturevalue("tmp_path_factory").mktemp, itertools.repeat(source))
-        return lambda tables: spark.stored(session, next(folders), tables, valid=source == "pysail"), hash_of
+        placed, valid = (spark.in_files if "files" in source else spark.stored), "pysail" in source
+        return lambda tables: placed(session, next(folders), tables, valid=valid), hash_of
     if make is not Postgres:
         return make, hash_of
     pytest.importorskip("adbc_driver_postgresql", reason="PostgreSQL needs the extra postgres")
@@ -402,7 +404,8 @@ DOZEN = [
     *("two private sides", "per unit", "per unit and key", "bounded, names, rows 3"),
     *("bounded, doubles, groups 2, rows_per_group 1, unknown keys", "bounded, numbers, rows 1, no keys"),
 ]  # for Spark itself, which takes a second for each; pysail is asked everything
-ASKED = [(source, name) for source in SOURCES for name in (DOZEN if source == "spark" else CASES)]
+LATE = ("spark", "pysail, files", "spark, files")
+ASKED = [(source, name) for source in SOURCES for name in (DOZEN if source in LATE else CASES)]
 
 
 @pytest.mark.slow_after(1)
@@ -414,7 +417,7 @@ def test_a_source_answers_as_specified(source, name, request):
 # What else a source promises
 
 
-STARTED = ("pysail", "spark")  # what takes time to start
+STARTED = ("pysail", *LATE)  # what takes time to start
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in STARTED)) for name in SOURCES])

@@ -2,7 +2,7 @@
 
 import pyarrow
 import pytest
-from tests.contracts.test_sources import SECRET, SOURCES, kind, maker, specified
+from tests.contracts.test_sources import LATE, SECRET, SOURCES, kind, maker, specified
 
 from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
@@ -16,7 +16,7 @@ VISITS = {"person": [1, 1, 1, 2, 2, 3, 4, None, 5, 5, 6], "ward": WARDS, "stay":
 SHIFTS = {"person": [1, 2, 3, 4, 5, 6, 7], "ward": ["b", "b", "c", "b", None, "a", "b"], "day": [1, 2, 2, 1, 2, 1, 2]}
 TABLES = {"visits": pyarrow.table(VISITS), "shifts": pyarrow.table(SHIFTS)}
 
-HERE = [source for source in SOURCES if source not in ("memory", "pysail", "spark")]  # Spark refuses rows_per_value
+HERE = [source for source in SOURCES if source not in ("memory", "pysail", *LATE)]  # Spark refuses rows_per_value
 JOINED = "FROM visits v JOIN shifts s ON v.ward = s.ward"
 QUESTIONS = {
     "all": f"SELECT count(*), sum(stay), count(DISTINCT day) {JOINED}",

@@ -106,6 +106,9 @@ def replaced(owner, name, made):
 class QuotingLayout:
     """Makes an executor fail, with an error that quotes all rows it has."""
 
+    def __init__(self, layout):
+        self.arrive = layout.arrive
+
     def engine(self, rows):
         raise ValueError(str(rows.to_pylist()))
 
@@ -145,8 +148,8 @@ def asked(folder):
         for text in QUESTIONS:
             data.sql(text, spend=nz.Approx(1, "1e-9"))
 
-    def failing(_, compute, result, whole):
-        return of_units(QuotingLayout(), compute, result, whole=whole)
+    def failing(layout, compute, result, whole):
+        return of_units(QuotingLayout(layout), compute, result, whole=whole)
 
     def quoting(engine, held):
         raise ValueError(str(held.rows.to_pylist()))
@@ -155,7 +158,7 @@ def asked(folder):
         tried(lambda: data.sql(QUESTIONS[-1], spend=nz.Approx(2, "1e-9")))
     with replaced(source, "of_retained", lambda layout, _, result: of_retained(layout, quoting, result)):
         tried(lambda: data.sql(QUESTIONS[1], spend=nz.Approx(2, "1e-9")))
-    with replaced(source, "retaining", lambda _, retain: retaining(QuotingLayout(), retain)):
+    with replaced(source, "retaining", lambda layout, retain: retaining(QuotingLayout(layout), retain)):
         tried(lambda: data.sql("SELECT sum(level) AS l FROM visits", spend=2))
     cells = visits(folder).selectExpr("note AS k0", "amount AS m0").dropDuplicates(["k0"])
     scratch = Scratch.of(folder / "scratch")

@@ -22,6 +22,7 @@ import pyarrow
 from noisette.engines.contract import CellDraw
 from noisette.engines.spark.catalogue import functions_of, spark_schema
 from noisette.engines.spark.cells import PLACE, CellLayout, canonical, encoded
+from noisette.engines.spark.executor import settle
 from noisette.engines.spark.scratch import Scratch, write
 from noisette.engines.spark.silence import unlogged
 from noisette.errors import NoisetteError, UnfinishedError
@@ -142,6 +143,7 @@ def _stored_keys(table: pyarrow.Table, layout: CellLayout) -> pyarrow.Table:
 def _applied(task: _Task, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Noise the buckets of a partition, one after the other."""
     try:
+        settle()
         if some := list(batches):
             cells = pyarrow.Table.from_batches(some)
             for bucket, own in _buckets(cells if task.merge is None else task.merge(cells)):

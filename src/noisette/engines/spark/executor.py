@@ -5,14 +5,19 @@ sums of stored columns (`totals`).
 An error of Spark's would quote a value, in a log at least: whatever happens here is raised as one fixed sentence.
 """
 
+import gc
+import importlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow
 from pyarrow import compute
 
+from noisette.engines.spark.packing import packed, stream_of, table_of
 from noisette.errors import NoisetteError
 from noisette.query.measure import Measure
 
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
     from noisette.engines.duckdb.retained import RetainedRows
     from noisette.engines.duckdb.source import DuckDB
+    from noisette.engines.spark.parquet import Files
 
 __all__ = [
     "COUNT",
@@ -35,8 +41,10 @@ __all__ = [
     "of_counted",
     "of_retained",
     "of_units",
+    "reading",
     "retaining",
-    "stream_of",
+    "sending",
+    "settle",
     "valid_rows",
 ]
 
@@ -63,17 +71,18 @@ _FAILED = "An executor could not compute this; what it said stays inside, since 
 class Layout:
     """How rows travel: those of private tables as columns c0, c1, ..., those of public ones whole, as Arrow streams.
 
-    `tables` holds for each private table the numbers and names of its columns.
+    `tables` holds for each private table the numbers and names of its columns; `arrive` makes rows of what Spark sends.
     """
 
     tables: tuple[tuple[str, tuple[tuple[int, str], ...]], ...]
     public: tuple[tuple[str, bytes], ...]
+    arrive: "Callable[[Batches], Batches]" = iter
 
     def engine(self, rows: pyarrow.Table) -> "DuckDB":
         """An engine with the rows that came, and with the public tables."""
         from noisette.engines.duckdb.source import DuckDB
 
-        frames = {name: _table(stream) for name, stream in self.public}
+        frames = {name: table_of(stream) for name, stream in self.public}
         for tag, (name, columns) in enumerate(self.tables):
             own = rows if len(self.tables) == 1 else rows.filter(compute.equal(rows.column(TAG), tag))
             made = {stem: own.column(f"c{i}") for i, stem in columns}
@@ -88,7 +97,7 @@ def of_units(
 
     def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         def made() -> Iterator[pyarrow.RecordBatch]:
-            for rows in _tables(batches, None if whole else _CHUNK):
+            for rows in _tables(layout.arrive(batches), None if whole else _CHUNK):
                 yield from _typed(compute_(layout.engine(rows)), result)
 
         return _quietly(made)
@@ -96,12 +105,50 @@ def of_units(
     return computed
 
 
+def reading(files: "Files", names: Sequence[str], schema: pyarrow.Schema) -> "Callable[[Batches], Batches]":
+    """A function of numbers of splits: the columns that they have of files, under the names and types of a schema."""
+
+    def read(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        for table in _read(files, names, schema, batches):
+            yield from table.to_batches()
+
+    return read
+
+
+def sending(
+    files: "Files", names: Sequence[str], schema: pyarrow.Schema, unit: str, buckets: Sequence[int], number: int
+) -> Function:
+    """The same, of rows that are packed for the bucket of their unit (`packing`); `number` is that of the table."""
+
+    def sent(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
+        return _quietly(lambda: packed(_read(files, names, schema, batches), unit, buckets, number, hash_of=_hashed))
+
+    return sent
+
+
+def _read(files: "Files", names: Sequence[str], schema: pyarrow.Schema, batches: Batches) -> Iterator[pyarrow.Table]:
+    from noisette.engines.spark.parquet import tables_in
+
+    splits = files.splits
+    wanted = (splits[number] for batch in batches for number in batch.column(0).to_pylist())
+    return tables_in(files, wanted, names, schema)
+
+
+def _hashed(units: pyarrow.Table) -> pyarrow.Table:
+    from sqlglot import exp
+
+    from noisette.engines.sql.syntax import column, hash_of
+
+    made = exp.alias_(hash_of(*map(column, units.column_names)), "hash")
+    return ask(exp.select(made).from_("units"), {"units": units})
+
+
 def retaining(layout: Layout, retain: "Callable[[DuckDB], RetainedRows]") -> Function:
     """A function of the rows of whole units: what is retained of them, packed into few rows (`PACKED`)."""
 
     def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         def made() -> Iterator[pyarrow.RecordBatch]:
-            for rows in _tables(batches, None):
+            for rows in _tables(layout.arrive(batches), None):
                 found = retain(layout.engine(rows))
                 keys = None if found.keys is None else stream_of(found.keys)
                 types = stream_of(rows.schema.empty_table())
@@ -129,27 +176,14 @@ def of_retained(
         from noisette.engines.duckdb.retained import RetainedRows
 
         def made() -> Iterator[pyarrow.RecordBatch]:
-            for packed in (row for batch in batches for row in batch.to_pylist()):
-                types, rows, keys = (packed[name] and _table(packed[name]) for name in PACKED.names[:3])
-                held = RetainedRows(rows, packed["size"], keys)
+            for held_as in (row for batch in batches for row in batch.to_pylist()):
+                types, rows, keys = (held_as[name] and table_of(held_as[name]) for name in PACKED.names[:3])
+                held = RetainedRows(rows, held_as["size"], keys)
                 yield from _typed(compute_(layout.engine(types), held), result)
 
         return _quietly(made)
 
     return computed
-
-
-def stream_of(table: pyarrow.Table) -> bytes:
-    """A table as bytes."""
-    sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    made: bytes = sink.getvalue().to_pybytes()
-    return made
-
-
-def _table(stream: bytes) -> pyarrow.Table:
-    return pyarrow.ipc.open_stream(stream).read_all()
 
 
 def of_counted(layout: Layout, partial: "Callable[[DuckDB], pyarrow.Table]", result: pyarrow.Schema) -> Function:
@@ -225,11 +259,25 @@ def _quietly(made: Callable[[], Iterator[pyarrow.RecordBatch]]) -> Iterator[pyar
     """What is made; an error becomes ours, raised where its own is no longer around."""
     failed = False
     try:
+        settle()
         yield from made()
     except Exception:
         failed = True
     if failed:
         raise NoisetteError(_FAILED)
+
+
+@cache
+def settle() -> None:
+    """Load the engine once for each worker, and let PySpark's collection of garbage after each task leave it out.
+
+    Without that, the collection takes longer than a small task.
+    """
+    for name in ("duckdb.source", "sql.partial"):
+        importlib.import_module(f"noisette.engines.{name}")
+    if "SPARK_REUSE_WORKER" in os.environ:
+        gc.collect()
+        gc.freeze()
 
 
 def _tables(batches: Batches, most: int | None) -> Iterator[pyarrow.Table]:

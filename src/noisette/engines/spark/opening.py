@@ -51,6 +51,14 @@ class SparkTable:
         found = str(self.source) if isinstance(self.source, str | Path) else ""
         return found if "/" in found or _ending(found) in _READERS else None
 
+    @property
+    def format(self) -> str | None:
+        """How the files of a path are written; None for what is no path, or of which it is not known."""
+        if self.path is None:
+            return None
+        ending = _ending(self.path)
+        return _READERS.get(ending) if ending else "parquet" if self.version is None else self.version.format
+
     @cached_property
     def version(self) -> Version | None:
         """The version that was newest when it was opened; None for what has none, or none that can be seen here."""
@@ -176,13 +184,11 @@ def opened(tables: Mapping[str, SparkTable]) -> dict[str, "DataFrame"]:
 
 
 def _frame(name: str, table: SparkTable) -> "DataFrame":
-    source, session, version = table.source, table.session, table.version
+    source, session = table.source, table.session
     if table.path is not None:
-        reader = _READERS.get(_ending(table.path))
-        if reader is None and _ending(table.path):
+        if table.format is None:
             raise InputError(f"Spark reads table {name} from Parquet or ORC files: store it as one of them.")
-        kind = reader or (version.format if version is not None else "parquet")
-        frame = _quietly(lambda: _reader(table).format(kind).load(table.path), _NO_DATA.format(name))
+        frame = _quietly(lambda: _reader(table).format(table.format).load(table.path), _NO_DATA.format(name))
     elif isinstance(source, str):
         missing = f"There is no table {source} in the catalogue of this Spark session: name it as schema.table."
         if _quietly(lambda: session.catalog.getTable(source).tableType, missing) not in _STORED:

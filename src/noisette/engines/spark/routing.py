@@ -9,13 +9,18 @@ Where each row is a unit, equal rows may be counted instead and travel once.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow
 
 from noisette.engines.contract import FLOATS, INTEGERS, base_type
 from noisette.engines.needed import needed_columns
-from noisette.engines.spark.catalogue import functions_of, quoted
-from noisette.engines.spark.executor import COUNT, TAG, valid_rows
+from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema
+from noisette.engines.spark.executor import COUNT, TAG, Batches, reading, sending, valid_rows
+from noisette.engines.spark.packing import PARCEL, bucket_keys, unpacked
+from noisette.engines.spark.parquet import Files
 from noisette.query.expression import columns_of
 from noisette.query.measure import Request
 from noisette.query.schema import Schema, Table
@@ -23,9 +28,10 @@ from noisette.query.schema import Schema, Table
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["counted", "few_differ", "routed"]
+__all__ = ["counted", "few_differ", "read_by_executors", "routed"]
 
 _OWNER = "owner"
+_USUAL = 200  # partitions, as Spark has them
 _FEW = 1 << 17  # different rows that are counted sooner than sent
 
 
@@ -70,6 +76,45 @@ def _of_one_table(
     unit = table.unit or ""
     own = frame.filter(quoted(frame, unit).isNotNull()).select(*_own(frame, columns))
     return own.repartition(_together(own, next(f"c{i}" for i, name in columns if name == unit), stored[unit]))
+
+
+def read_by_executors(
+    session: Any,
+    files: Mapping[str, Files],
+    tables: Sequence[Table],
+    columns: Mapping[str, Sequence[tuple[int, str]]],
+    types: Mapping[str, Mapping[str, pyarrow.DataType]],
+) -> tuple["DataFrame", "Callable[[Batches], Batches]"]:
+    """The same rows from files that executors read themselves, and what makes rows of what then arrives."""
+    schemas = {t.name: pyarrow.schema([(f"c{i}", types[t.name][name]) for i, name in columns[t.name]]) for t in tables}
+    names = {table.name: [name for _, name in columns[table.name]] for table in tables}
+    if tables[0].unit is None:
+        name = tables[0].name
+        return _splits(session, files[name]), reading(files[name], names[name], schemas[name])
+    buckets, sent = bucket_keys(_partitions(session)), list["DataFrame"]()
+    for number, table in enumerate(tables):
+        unit = next(f"c{i}" for i, name in columns[table.name] if name == table.unit)
+        pack = sending(files[table.name], names[table.name], schemas[table.name], unit, buckets, number)
+        sent.append(_splits(session, files[table.name]).mapInArrow(pack, spark_schema(PARCEL)))
+    every = sorted((field for schema in schemas.values() for field in schema), key=lambda field: int(field.name[1:]))
+    tag = [pyarrow.field(TAG, pyarrow.int32())] if len(tables) > 1 else []
+    arrive = partial(unpacked, schema=pyarrow.schema([*tag, *every]), tag=TAG if tag else None)
+    return reduce(lambda one, other: one.unionAll(other), sent).repartition(PARCEL.names[0]), arrive
+
+
+def _splits(session: Any, files: Files) -> "DataFrame":
+    """A task for each split of files."""
+    count = len(files.splits)
+    made: DataFrame = session.range(0, count, 1, max(1, count))
+    return made
+
+
+def _partitions(session: Any) -> int:
+    """How many partitions rows are sent to."""
+    try:
+        return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))
+    except Exception:  # a server that does not say
+        return _USUAL
 
 
 def counted(rows: "DataFrame") -> "DataFrame":

@@ -10,6 +10,7 @@ for sums of stored columns, where each row is a unit (`totals`). What it says of
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ import numpy as np
 import pyarrow
 from pyarrow import compute
 
-from noisette.engines.contract import CellDraw, Draw, Source
+from noisette.engines.contract import FLOATS, INTEGERS, CellDraw, Draw, Source, base_type
 from noisette.engines.duckdb.held import bounded_key, held_columns
 from noisette.engines.duckdb.retained import RetainedRows
 from noisette.engines.duckdb.source import DuckDB
@@ -34,11 +35,12 @@ from noisette.engines.spark.executor import (
     of_retained,
     of_units,
     retaining,
-    stream_of,
 )
 from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
-from noisette.engines.spark.routing import counted, few_differ, routed
+from noisette.engines.spark.packing import stream_of
+from noisette.engines.spark.parquet import Files, files_of
+from noisette.engines.spark.routing import counted, few_differ, read_by_executors, routed
 from noisette.engines.spark.silence import unlogged
 from noisette.engines.spark.totals import added_up
 from noisette.engines.sql.partial import merged_schema, partial_schema
@@ -72,6 +74,7 @@ class Spark(Source):
 
     def __init__(self, tables: Mapping[str, SparkTable]) -> None:
         self._opened, self._frames, self._held = tables, opened(tables), Held()
+        self._read: dict[str, Files | None] = {}
         self._scratch = next((table.scratch for table in tables.values() if table.scratch is not None), None)
         self._types = {
             name: {field.name: field.dataType for field in frame.schema.fields} for name, frame in self._frames.items()
@@ -151,7 +154,7 @@ class Spark(Source):
         def read(engine: DuckDB) -> pyarrow.Table:
             return engine.owned_rows(relation, columns, schema, secret)
 
-        rows, layout = self._routed(needed, schema)
+        rows, layout = self._sent(needed, schema)
         function = of_units(layout, read, result, whole=owner is not None)
         with doing("Spark: sending the rows that the question reads"):
             found = _on(rows.mapInArrow(function, spark_schema(result)).toArrow)
@@ -194,9 +197,10 @@ class Spark(Source):
             return self._totals(totals, result, secret), result
         if request.limits is not None:
             return self._held_parts(request, schema, secret, needed, result), result
-        rows, layout = self._routed(needed, schema)
         if table.unit is None and few_differ(needed[table.name], request, table, stored, schema):
+            rows, layout = self._routed(needed, schema)
             return counted(rows).mapInArrow(of_counted(layout, computed, result), spark_schema(result)), result
+        rows, layout = self._sent(needed, schema)
         function = of_units(layout, computed, result, whole=table.unit is not None)
         return rows.mapInArrow(function, spark_schema(result)), result
 
@@ -216,7 +220,7 @@ class Spark(Source):
             before = self._held.find(key)
             columns, firsts = held_columns(request, schema, None if before is None else before.what)
             earlier = needed_columns(request.source, columns, schema)
-            rows, layout = self._routed({name: own | earlier[name] for name, own in needed.items()}, schema)
+            rows, layout = self._sent({name: own | earlier[name] for name, own in needed.items()}, schema)
 
             def retain(engine: DuckDB) -> RetainedRows:
                 return engine.retained(request, schema, secret, columns, firsts=firsts)
@@ -244,16 +248,52 @@ class Spark(Source):
         layout = Layout(((totals.table, columns),), ())
         return rows.mapInArrow(of_units(layout, computed, result, whole=False), spark_schema(result))
 
+    def _sent(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> tuple["DataFrame", Layout]:
+        """The rows of private tables, each with all rows of its unit, and how they travel.
+
+        Executors read files themselves where they can; all else is read by Spark.
+        """
+        private = [schema[name] for name in needed if not schema[name].public]
+        files = self._readable(private, needed)
+        if files is None:
+            return self._routed(needed, schema)
+        layout = self._layout(needed, schema)
+        columns = dict(layout.tables)
+        types = {name: {c: self._arrow_type(name, c) for _, c in own} for name, own in columns.items()}
+        session = self._opened[private[0].name].session
+        rows, arrive = read_by_executors(session, files, private, columns, types)
+        return rows, replace(layout, arrive=arrive)
+
     def _routed(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> tuple["DataFrame", Layout]:
-        """The rows of private tables, each with all rows of its unit, and how they travel."""
+        """The same as rows that Spark reads."""
+        layout = self._layout(needed, schema)
+        private = [schema[name] for name, _ in layout.tables]
+        stored = {name: self.stored(name) for name in needed}
+        return routed(self._frames, stored, private, dict(layout.tables), schema), layout
+
+    def _layout(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> Layout:
         read = [schema[name] for name in needed]
-        private = [table for table in read if not table.public]
         numbered = iter(range(sum(len(columns) for columns in needed.values())))
-        columns = {table.name: [(next(numbered), name) for name in sorted(needed[table.name])] for table in private}
-        stored = {table.name: self.stored(table.name) for table in read}
+        columns = ((t.name, tuple((next(numbered), n) for n in sorted(needed[t.name]))) for t in read if not t.public)
         public = tuple((table.name, self._stream(table.name, needed[table.name])) for table in read if table.public)
-        layout = Layout(tuple((name, tuple(own)) for name, own in columns.items()), public)
-        return routed(self._frames, stored, private, columns, schema), layout
+        return Layout(tuple(columns), public)
+
+    def _readable(self, tables: Sequence[Table], needed: Mapping[str, frozenset[str]]) -> dict[str, Files] | None:
+        """The files of tables, if executors read in them all that a question needs, and units are alike in all."""
+        if any(table.through for table in tables):
+            return None
+        units = {base_type(self.stored(t.name)[t.unit]) for t in tables if t.unit is not None}
+        if units & set(FLOATS) or (len(units) > 1 and not units <= set(INTEGERS)):
+            return None
+        found = {table.name: self._files(table.name) for table in tables}
+        every = {name: files for name, files in found.items() if files is not None and needed[name]}
+        return every if len(every) == len(tables) and all(needed[n] <= f.columns for n, f in every.items()) else None
+
+    def _files(self, table: str) -> Files | None:
+        if table not in self._read:
+            with doing("Spark: looking at the ends of files"):
+                self._read[table] = files_of(self._opened[table], self._frames[table])
+        return self._read[table]
 
     # What comes here
 

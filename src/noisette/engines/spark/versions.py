@@ -16,7 +16,7 @@ import pyarrow.fs
 
 from noisette.engines.spark.scratch import reached
 
-__all__ = ["VERSIONED", "Version", "version_at"]
+__all__ = ["VERSIONED", "Version", "address_of", "version_at"]
 
 VERSIONED = ("delta", "iceberg")
 _COMMIT = re.compile(r"\d{20}\.json")
@@ -46,16 +46,16 @@ class Version:
 def version_at(location: str) -> Version | None:
     """The newest version of the table in a folder; None if it has none, or this machine cannot read the folder."""
     try:
-        files, folder = reached(_address(location))
+        files, folder = reached(address_of(location))
         return _delta(files, folder) or _iceberg(files, folder)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def _address(location: str) -> str:
+def address_of(location: str) -> str:
     """An address with its scheme; Spark writes file:/folder for what is here.
 
-    >>> _address("file:/data/visits"), _address("/data/visits"), _address("s3a://bucket/visits")
+    >>> address_of("file:/data/visits"), address_of("/data/visits"), address_of("s3a://bucket/visits")
     ('file:///data/visits', 'file:///data/visits', 's3a://bucket/visits')
     """
     parts = urlparse(location)
