@@ -40,6 +40,11 @@ class Domains:
     values: tuple[tuple[Value, ...] | None, ...]
     groups: NDArray[np.int64] | None = None
 
+    @property
+    def cells(self) -> int | None:
+        """How many combinations of values there are, NULL among them; None if some are unknown, 1 without keys."""
+        return None if None in self.values else math.prod(len(domain or ()) for domain in self.values)
+
 
 def domains_of(query: Query, schema: Schema) -> Domains:
     """The domains of a query's keys.

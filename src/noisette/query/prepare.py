@@ -71,6 +71,7 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
     part, limits = contribution(shape, grouped=bool(query.keys)) if both is None else (both, None)
     groups = domains_of(query, schema)
     keys, domains = groups.kinds, groups.values
+    part = part if groups.cells is None else part.within(groups.cells)
     aggregates = tuple(dict.fromkeys(aggregates_in(query)))
     asked = [m for a in aggregates for m in measures_of(a, shape, part)]
     if both is not None:
