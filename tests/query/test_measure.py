@@ -10,8 +10,8 @@ import noisette as nz
 from noisette.query.measure import Contribution, Measure, contribution, sensitivity
 from noisette.query.prepare import prepare
 from noisette.query.schema import Limits
+from noisette.query.shape import Shape
 from noisette.query.sql import parse
-from noisette.query.stability import Shape
 
 ADD_REMOVE, REPLACE = nz.Neighbours
 BOUNDS = [(-5, 2), (-2, 5), (-5, -1), (1, 5), (0, 3), (-3, 0), (-4, 4)]

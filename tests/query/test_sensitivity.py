@@ -34,8 +34,8 @@ from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.prepare import prepare, ruled
 from noisette.query.schema import Limits
+from noisette.query.shape import UNIT
 from noisette.query.sql import parse
-from noisette.query.stability import UNIT
 
 F = Fraction
 WHOLE, TEXT, REAL = pyarrow.int64(), pyarrow.string(), pyarrow.float64()

@@ -22,8 +22,9 @@ from noisette.query.kind import MOST_KEYS, Kind, Value, in_order
 from noisette.query.operations import kind_of
 from noisette.query.plan import Query
 from noisette.query.public_parts import Part, parts_of
+from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, Tuples
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import shape_of
 
 __all__ = ["Domains", "domains_of"]
 

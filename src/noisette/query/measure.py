@@ -22,7 +22,7 @@ from noisette.query.expression import Expression
 from noisette.query.kind import Value
 from noisette.query.plan import Relation
 from noisette.query.schema import Limits
-from noisette.query.stability import ROW, Shape
+from noisette.query.shape import ROW, Shape
 
 if TYPE_CHECKING:
     import pyarrow

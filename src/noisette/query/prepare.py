@@ -18,8 +18,10 @@ from noisette.query.grouping import check_groups
 from noisette.query.kind import Kind
 from noisette.query.measure import Contribution, Measure, Request, contribution, moved
 from noisette.query.plan import Aggregate, Query, aggregates_in
+from noisette.query.reads import kinds_read, tables_of
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import Shape, kinds_read, shape_of, tables_of
+from noisette.query.shape import Shape
+from noisette.query.stability import shape_of
 
 __all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "strictest"]
 
