@@ -94,6 +94,7 @@ LIMITS = [
     {"groups": 2, "rows_per_group": 2},
     {"rows": 3, "groups": 2, "rows_per_group": 2},
     {"rows": "each question", "most_rows": 4},
+    {"groups": 9, "rows_per_group": 1},
 ]
 NOBODY = ("NULL", "'nan'")  # a row of such a unit belongs to nobody
 

@@ -122,6 +122,30 @@ def test_totals_that_state_what_their_parts_do_are_convicted(shelf):
         assert any("a total moved" in found for found in excess(twin, before, after, relation))
 
 
+FEW = Question(keys=("v.b",), aggregates=("COUNT(DISTINCT v.u)", "COUNT(*)"))
+
+
+def test_groups_of_which_one_is_forgotten_are_convicted(shelf):
+    """True, false and NULL: the victim has a row in each, and its limit allows more."""
+    world = marked()
+    (*plain, first, second, third), policy = world.tables["v"].rows, {"tables": {"v": {"unit": "u", "rows": 8}}}
+    rows = (*plain, first, (*second[:-1], "TRUE"), (*third[:-1], "NULL"))
+    tables = {"v": replace(world.tables["v"], rows=rows)}
+    for relation, pair in opened(shelf, replace(world, tables=tables, policy=policy, other={"v": ()})).items():
+        offer, _ = planned(pair[0], FEW, relation)
+        before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+        assert list(excess(offer, before, after, relation)) == []
+        [task] = offer.procedure.design.tasks
+        assert task.part == Contribution(3, 8, 8)
+        for cells in (3, 2, 1):
+            fewer = replace(offer.procedure.design, tasks=(replace(task, part=task.part.within(cells)),))
+            found = list(
+                excess(replace(offer, procedure=replace(offer.procedure, design=fewer)), before, after, relation)
+            )
+            enough = cells if relation is Neighbours.ADD_REMOVE else 2 * cells  # the rows of two units
+            assert any("units moved by 3 in l1" in one for one in found) == (enough < 3)
+
+
 LINES = [
     'nz.Histogram("LEAST(GREATEST(k, 0), 2)", of=t("v"))',
     'nz.Ranges("LEAST(GREATEST(k, 0), 2)", of=t("v"))',

@@ -25,7 +25,7 @@ from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
 from noisette.query.plan import aggregates_of
-from noisette.query.stability import kinds_read
+from noisette.query.reads import kinds_read
 from noisette.questions.parts.queries import Measuring
 
 SECRET = bytes(16)

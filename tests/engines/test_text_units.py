@@ -24,7 +24,7 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
 from noisette.query.plan import Scan
 from noisette.query.schema import Column, Limits, Table
-from noisette.query.stability import UNIT
+from noisette.query.shape import UNIT
 
 SECRET = bytes(range(16))
 LONG = "x" * retaining._SHORT

@@ -18,7 +18,7 @@ from noisette.engines.sql import relation as compiling
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
 from noisette.query.schema import Limits, Link
-from noisette.query.stability import UNIT
+from noisette.query.shape import UNIT
 
 F = Fraction
 WHOLE, TEXT = pyarrow.int64(), pyarrow.string()

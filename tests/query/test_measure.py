@@ -7,8 +7,10 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.query.measure import Contribution, Measure, sensitivity
+from noisette.query.measure import Contribution, Measure, contribution, sensitivity
 from noisette.query.prepare import prepare
+from noisette.query.schema import Limits
+from noisette.query.shape import Shape
 from noisette.query.sql import parse
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -36,6 +38,57 @@ def test_a_sum_moves_as_far_as_is_stated_and_no_farther(low, high, part):
     assert max(np.abs(v).sum() for v in moves) <= stated.l1
     assert max((v**2).sum() for v in moves) <= stated.l2_squared
     assert max(np.abs(v).max() for v in moves) <= stated.linf
+
+
+# Few declared groups
+
+FEW = [
+    (Limits(rows=16), 3, (3, 16, 16)),  # all rows may be in one group
+    (Limits(rows=4), 3, (3, 4, 4)),
+    (Limits(groups=16, rows_per_group=2), 3, (3, 2, 6)),
+    (Limits(groups=5, rows_per_group=3, rows=7), 2, (2, 3, 6)),
+    (Limits(groups=5, rows_per_group=3, rows=4), 2, (2, 3, 4)),
+    (Limits(groups=3, rows_per_group=1), 1, (1, 1, 1)),
+    (Limits(groups=2, rows_per_group=2), 3, (2, 2, 4)),  # as many groups as there are bind nothing
+    (Limits(groups=3, rows_per_group=1), 3, (3, 1, 3)),
+]
+
+
+def largest(limits, cells):
+    """The largest l0, l1, squared l2 and linf of all numbers of rows that limits allow in some cells, and of units."""
+    most = min(n for n in (limits.rows, limits.rows_per_group) if n is not None)
+    found = {"rows": (0, 0, 0, 0), "units": (0, 0, 0, 0)}
+    for counts in itertools.product(range(most + 1), repeat=cells):
+        used = sum(n > 0 for n in counts)
+        if used <= (limits.groups or cells) and sum(counts) <= (limits.rows or most * cells):
+            squares = sum(n * n for n in counts)
+            found["rows"] = tuple(map(max, found["rows"], (used, sum(counts), squares, max(counts))))
+            found["units"] = tuple(map(max, found["units"], (used, used, used, min(used, 1))))
+    return found
+
+
+def norms(stated):
+    return stated.l0, stated.l1, stated.l2_squared, stated.linf
+
+
+@pytest.mark.parametrize(("limits", "cells", "expected"), FEW, ids=str)
+def test_a_unit_is_in_no_more_groups_than_are_declared(limits, cells, expected):
+    plain, _ = contribution(Shape({}, "person", None, limits), grouped=True)
+    part, found = plain.within(cells), largest(limits, cells)
+    assert part == Contribution(*expected)
+    for what, most in found.items():
+        assert norms(sensitivity(Measure(what), part, ADD_REMOVE)) == most
+        l0, l1, squares, linf = norms(sensitivity(Measure(what), part, REPLACE))  # the rows of two units
+        assert (l0, l1, squares, linf) == (2 * most[0], 2 * most[1], 2 * most[2], most[3])
+    if cells > 1 and part != plain:  # a twin that knows one cell too few states too little
+        fewer = sensitivity(Measure("units"), plain.within(cells - 1), ADD_REMOVE)
+        assert all(a < b for a, b in zip(norms(fewer)[:3], found["units"][:3], strict=True))
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_as_many_groups_as_limits_allow_bind_nothing(returns):
+    part = Contribution(3, 2, 5, returns=returns)
+    assert part.within(3) == part.within(10**6) == part
 
 
 @pytest.mark.slow_after(1)

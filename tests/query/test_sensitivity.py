@@ -28,12 +28,14 @@ from tests.query.worlds import (
 from noisette.engines.sql import expressions as engine
 from noisette.engines.sql import relation as compiling
 from noisette.privacy import Neighbours
+from noisette.query.domains import Domains
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.prepare import prepare, ruled
 from noisette.query.schema import Limits
-from noisette.query.stability import UNIT
+from noisette.query.shape import UNIT
+from noisette.query.sql import parse
 
 F = Fraction
 WHOLE, TEXT, REAL = pyarrow.int64(), pyarrow.string(), pyarrow.float64()
@@ -220,6 +222,18 @@ def test_the_number_of_units_that_a_minimum_frequency_reads(limits, monkeypatch)
     assert checked(RULED, worlds, share=F(1, 2)) != []  # half of what is stated does not hold
 
 
+def test_the_number_of_units_in_few_declared_groups_that_a_minimum_frequency_reads(monkeypatch):
+    monkeypatch.setattr("tests.query.worlds.prepare", lambda query, schema, **_: ruled(prepare(query, schema), schema))
+    worlds = persons(Limits(rows=5), rows=[(u, ward, 2) for u in (1, 2) for ward in ("a", "b", None)])
+    worlds = replace(worlds, schema={"v": replace(worlds.schema["v"], frequency=MinimumFrequency(2))})
+    prepared, arrays = measured(RULED, worlds)
+    units = {m: values for m, values in arrays.items() if m.what == "units"}
+    pairs = list(neighbours(worlds.worlds, unit=True))
+    assert faults(prepared, units, pairs, Neighbours.ADD_REMOVE) == []
+    assert loose(prepared, units, pairs, Neighbours.ADD_REMOVE) == []  # three groups, and not five
+    assert faults(prepared, units, replaced(pairs), Neighbours.REPLACE) == []
+
+
 def test_rows_without_a_unit_change_nothing():
     nobody = [(None, ward, x) for ward in "ab" for x in (0, 2)]
     worlds = persons(Limits(rows=2), rows=PERSONS[:6] + nobody, most=2)
@@ -285,6 +299,67 @@ def test_no_smaller_sensitivity_holds_under_replace():
     signed = {m: v for m, v in arrays.items() if m.what == "sum" and m.low < 0}  # stated with a factor to spare
     plain = {m: v for m, v in arrays.items() if m not in signed}
     assert loose(prepared, plain, replaced(neighbours(worlds.worlds, unit=False)), Neighbours.REPLACE) == []
+
+
+# Fewer declared groups than one unit may be in
+
+FEW = [(u, ward, 2) for u in (1, 2) for ward in ("a", "b", None)]  # two keys and NULL
+COUNTED = "count(distinct u), count(*), sum(x), sum(x - 1), count(distinct x)"
+BY_WARD = f"SELECT {{w}} ward, {COUNTED} FROM v{{g}}ward"
+CAPPED = {
+    "wards": (BY_WARD, 3),
+    "where": (f"SELECT {{w}} ward, {COUNTED} FROM v WHERE ward = 'a' OR ward IS NULL{{g}}ward", 3),
+    "true or false": (f"SELECT {{w}} ward = 'a', {COUNTED} FROM v{{g}}ward = 'a'", 3),
+    "two keys": (f"SELECT {{w}} ward IS NULL, coalesce(ward, 'a'), {COUNTED} FROM v{{g}}ward IS NULL, "
+    "coalesce(ward, 'a')", 4),
+    "join twice": (f"SELECT {{w}} floor, {COUNTED} FROM v JOIN twice USING (ward){{g}}floor", 3),
+    "per unit and ward": ("SELECT {w} ward, count(*), sum(least(x, 4)) FROM "
+    "(SELECT u, ward, SUM(x) AS x{m} FROM v GROUP BY u, ward) AS s{g}ward", 3),
+}  # fmt: skip
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("limits", [Limits(groups=5, rows_per_group=1), Limits(rows=5)], ids=str)
+@pytest.mark.parametrize("name", CAPPED)
+def test_a_unit_moves_no_more_groups_than_are_declared(name, limits):
+    question, cells = CAPPED[name]
+    worlds = persons(limits, rows=FEW, most=4)
+    assert measured(question, worlds)[0].part.groups == cells
+    assert checked(question, worlds) == []
+
+
+def fewer_cells(by):
+    """A twin that overlooks some of the declared groups."""
+    return property(lambda domains: math.prod(map(len, domains.values)) - by)
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("limits", [Limits(groups=5, rows_per_group=1), Limits(rows=5)], ids=str)
+def test_one_declared_group_too_few_is_noticed(limits, monkeypatch):
+    """Above all NULL, which is a group as well."""
+    worlds = persons(limits, rows=FEW, most=3)
+    monkeypatch.setattr(Domains, "cells", fewer_cells(1))
+    units = "units" if limits.rows_per_group is None else "rows"  # which are the same with one row in a group
+    assert {(units, "l0"), (units, "l1"), (units, "l2")} <= {fault[:2] for fault in checked(BY_WARD, worlds)}
+    monkeypatch.setattr(Domains, "cells", fewer_cells(2))  # under replace each of two units is in one group then
+    prepared, arrays = measured(BY_WARD, worlds)
+    pairs = replaced(neighbours(worlds.worlds, unit=True))
+    assert (units, "l1", 3, 2.0) in faults(prepared, arrays, pairs, Neighbours.REPLACE)
+
+
+def test_all_declared_groups_are_reached():
+    worlds = persons(Limits(groups=5, rows_per_group=1), rows=FEW, most=3)
+    prepared, arrays = measured("SELECT {w} ward, count(*), sum(x), count(distinct x) FROM v{g}ward", worlds)
+    assert loose(prepared, arrays, list(neighbours(worlds.worlds, unit=True)), Neighbours.ADD_REMOVE) == []
+
+
+def test_unknown_keys_bind_nothing():
+    """Neither alone nor beside declared ones: nobody knows how many groups there are."""
+    worlds = persons(Limits(rows=5))
+    opened = table("v", {"u": UNITS, "ward": WARD, "x": Kind("integer")}, unit="u", limits=Limits(rows=5))
+    for keys, groups in (("x", 5), ("ward, x", 5), ("ward", 3)):
+        query = parse(f"SELECT {keys}, count(*) FROM v GROUP BY {keys}", {**worlds.schema, "v": opened})
+        assert prepare(query, {**worlds.schema, "v": opened}).part.groups == groups
 
 
 # Broken twins

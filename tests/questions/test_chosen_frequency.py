@@ -73,6 +73,54 @@ def test_noise_that_forgets_the_deciding_number_exceeds_the_promise():
     ] * 2  # half of 13/20, and one unit counts once
 
 
+# Few declared groups: a, b and NULL
+
+LIMITS, CELLS = (1, 2, 4, 8, 16), 3
+PER_GROUP = "SELECT g, COUNT(DISTINCT who) AS u FROM visits GROUP BY g"
+
+
+def by_group(neighbours):
+    """The choice, and the noise of the number of units at each limit: rows and units are the same at a limit of one."""
+    found = offer(PER_GROUP, neighbours=neighbours, curator=opened(house=HOUSE, most_rows=LIMITS[-1]))
+    [choice] = found.procedure.choices
+    assert choice.limits == LIMITS
+    return found, choice, [design.noise[0, task.deciding] for design, task in plans(found)]
+
+
+def groups_moved(f, g, limit):
+    """In how many of the cells a unit of f rows and one of g rows in its place differ, at most."""
+    one, other = (min(n, limit, CELLS) for n in (f, g))
+    return min(one + other, 2 * CELLS - one - other)
+
+
+def worst_of_groups(choice, scales, neighbours):
+    """The largest loss of any outcome (limit, units above, units of each group)."""
+    found = 0.0
+    for f, g in itertools.product(range(7), repeat=2):  # rows of a unit, and of the one in its place; 0 is nobody
+        if neighbours is ADD_REMOVE and f * g:
+            continue
+        for rest in sizes(units=2):
+            above = [np.array([sum(n > limit for n in (*rest, own)) for limit in LIMITS]) for own in (f, g)]
+            chances = [np.log(choice.chooser.pmf(np.arange(len(LIMITS)), scores(one))) for one in above]
+            counted = np.abs(above[0] - above[1]) / float(choice.counter.scale)
+            moved = np.array([groups_moved(f, g, limit) for limit in LIMITS]) / np.array(scales, float)
+            found = max(found, (np.abs(chances[0] - chances[1]) + counted + moved).max())
+    return found
+
+
+@BOTH
+def test_a_unit_counts_in_no_more_groups_than_are_declared_at_any_limit(neighbours):
+    found, choice, noise = by_group(neighbours)
+    units = 1 if neighbours is ADD_REMOVE else 2
+    assert [one.scale for one in noise] == [Fraction(20, 13) * units * min(limit, CELLS) for limit in LIMITS]
+    assert [design.shown[0] for design, _ in plans(found)][2:] == [plans(found)[2][0].shown[0]] * 3
+    used = worst_of_groups(choice, [one.scale for one in noise], neighbours)
+    assert (0.9 if neighbours is ADD_REMOVE else 0.6) < used <= 1 + 1e-9
+    if neighbours is ADD_REMOVE:  # the twin counts one declared group too few
+        twin = [Fraction(20, 13) * min(limit, CELLS - 1) for limit in LIMITS]
+        assert worst_of_groups(choice, twin, neighbours) > 1.2
+
+
 # The failure
 
 

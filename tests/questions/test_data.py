@@ -21,7 +21,7 @@ from noisette.query.canonical import canonical, canonical_text
 from noisette.query.frame import Asked, Frame
 from noisette.query.sql import parse
 from noisette.query.sql.writer import query_sql
-from noisette.query.stability import unit_names
+from noisette.query.unit_keys import unit_names
 from noisette.questions import FILES, from_json
 from noisette.questions.data import JsonQuestion, from_data, parameters
 

@@ -17,9 +17,10 @@ from noisette.engines.memory.source import Memory
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.query.canonical import canonical_text
+from noisette.query.measure import Contribution
+from noisette.query.schema import Limits
 from noisette.query.sql import parse
 from noisette.query.sql.writer import query_sql
-from noisette.questions.parts.grouping_sets import _contribution
 from noisette.questions.parts.queries import Queries
 from noisette.releases.lattice import rolled_up
 
@@ -144,7 +145,7 @@ def checked(worlds, share=1, part=None):
     found = []
     for axes in SETS:
         groups = math.prod(shape[k] for k in axes)
-        coarse = part or _contribution(prepared.part, groups, math.prod(shape))
+        coarse = part or prepared.part.within(groups, cells=math.prod(shape) // groups)
         totals = {
             m: rolled_up(np.moveaxis(numbers, 0, -1).reshape(math.prod(shape), -1), shape, axes).reshape(
                 groups, *numbers.shape[2:], len(numbers)
@@ -159,9 +160,16 @@ def checked(worlds, share=1, part=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limits", [LIMITS[1], LIMITS[4], LIMITS[6]], ids=str)
+@pytest.mark.parametrize("limits", [LIMITS[1], LIMITS[4], LIMITS[6], Limits(groups=20, rows_per_group=1)], ids=str)
 def test_totals_of_persons(limits):
     assert checked(persons(limits, most=2)) == []
+
+
+def test_totals_of_fewer_cells_than_a_unit_may_be_in():
+    """Two declared keys and NULL: at most as many groups as the set has, in the total all rows of its cells."""
+    made = offered("SELECT a, COUNT(*) AS y FROM t GROUP BY ROLLUP (a)", opened(unit="n", groups=9, rows_per_group=2))
+    parts = {len(one.query.keys): one.part for one in made.procedure.prepared}
+    assert parts == {1: Contribution(3, 2, 6), 0: Contribution(1, 6, 6)}
 
 
 @pytest.mark.slow

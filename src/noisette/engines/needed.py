@@ -6,8 +6,8 @@ from noisette.engines.tie_break import tie_breakers
 from noisette.query.expression import columns_of
 from noisette.query.measure import Request
 from noisette.query.plan import Relation
+from noisette.query.reads import columns_read, tables_read
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import columns_read, tables_read
 
 __all__ = ["identifying_columns", "needed_columns", "needed_of_request"]
 

@@ -30,7 +30,7 @@ from noisette.query.measure import Contribution, Measure
 from noisette.query.operations import kind_of
 from noisette.query.pairs import both_present, correlation, covariance, determination, intercept, slope
 from noisette.query.plan import Aggregate
-from noisette.query.stability import Shape
+from noisette.query.shape import Shape
 from noisette.query.sums import (
     bounded_number,
     centred,

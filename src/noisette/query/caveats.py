@@ -23,7 +23,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
-from noisette.query.stability import Shape
+from noisette.query.shape import Shape
 
 __all__ = [
     "NOISE",
@@ -93,7 +93,7 @@ def omissions(prepared: Prepared) -> Iterator[Omission]:
 def retained(shape: Shape) -> Iterator[Omission]:
     """What joins retain of the rows of each unit.
 
-    >>> from noisette.query.stability import Retained
+    >>> from noisette.query.shape import Retained
     >>> [part.sentence for part in retained(Shape({}, "id", 30, retained=(Retained(("orders",), 30),)))]
     ['At most 30 rows of each id in orders are joined; further rows are left out.']
     """

@@ -22,8 +22,9 @@ from noisette.query.kind import MOST_KEYS, Kind, Value, in_order
 from noisette.query.operations import kind_of
 from noisette.query.plan import Query
 from noisette.query.public_parts import Part, parts_of
+from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, Tuples
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import shape_of
 
 __all__ = ["Domains", "domains_of"]
 
@@ -39,6 +40,11 @@ class Domains:
     kinds: tuple[Kind, ...]
     values: tuple[tuple[Value, ...] | None, ...]
     groups: NDArray[np.int64] | None = None
+
+    @property
+    def cells(self) -> int | None:
+        """How many combinations of values there are, NULL among them; None if some are unknown, 1 without keys."""
+        return None if None in self.values else math.prod(len(domain or ()) for domain in self.values)
 
 
 def domains_of(query: Query, schema: Schema) -> Domains:

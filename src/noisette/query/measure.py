@@ -22,7 +22,7 @@ from noisette.query.expression import Expression
 from noisette.query.kind import Value
 from noisette.query.plan import Relation
 from noisette.query.schema import Limits
-from noisette.query.stability import ROW, Shape
+from noisette.query.shape import ROW, Shape
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,6 +101,20 @@ class Contribution:
         full, rest = divmod(self.total, self.rows)
         return full * self.rows**2 + rest**2
 
+    def within(self, groups: int, cells: int = 1) -> "Contribution":
+        """The same where there are `groups` groups in all, each of them the sum of `cells` of the groups here.
+
+        A unit is in no more groups than there are. All of its rows may still be in one of them, as far as the limit on
+        rows of one group allows.
+
+        >>> Contribution(16, rows=2, total=32).within(3), Contribution(16, rows=16, total=16).within(3)
+        (Contribution(groups=3, rows=2, total=6), Contribution(groups=3, rows=16, total=16))
+        >>> Contribution(3, rows=2, total=6).within(1, cells=10), Contribution(3, rows=2, total=6).within(5, cells=2)
+        (Contribution(groups=1, rows=6, total=6), Contribution(groups=3, rows=4, total=6))
+        """
+        most, rows = min(self.groups, groups), min(self.total, self.rows * cells)
+        return replace(self, groups=most, rows=rows, total=min(self.total, most * rows))
+
 
 def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits | None]:
     """What one unit contributes at most, and the limits that see to it (None where nothing has to be cut).
@@ -140,7 +154,7 @@ def moved(shape: Shape, *, grouped: bool) -> Contribution | None:
     if shape.moved is None:
         return None
     rows = shape.moved.rows
-    return Contribution(rows if grouped else 1, rows, rows, returns=True)
+    return Contribution(2 * rows if grouped else 1, rows, rows, returns=True)
 
 
 def _least(*numbers: int | None) -> int | None:
@@ -184,7 +198,8 @@ def _of_both(measure: Measure, part: Contribution, neighbours: Neighbours) -> Se
     >>> s.l1, s.l2_squared, s.linf, s.l0
     (Fraction(6, 1), Fraction(36, 1), Fraction(6, 1), 1)
     """
-    rows = part.total * (1 if neighbours is Neighbours.ADD_REMOVE else 2)
+    times = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+    rows = times * part.total
     size = rows * max(abs(measure.low), abs(measure.high)) if measure.what == "sum" else rows
     if size == 0:
         return Sensitivity(0, 0, 0, 0, neighbours=neighbours)
@@ -192,4 +207,4 @@ def _of_both(measure: Measure, part: Contribution, neighbours: Neighbours) -> Se
     most = size if one_sign else 2 * size
     if part.groups == 1:
         return Sensitivity(most, most**2, most, 1, neighbours=neighbours)
-    return Sensitivity(2 * size, (2 if one_sign else 4) * size**2, most, 2 * rows, neighbours=neighbours)
+    return Sensitivity(2 * size, (2 if one_sign else 4) * size**2, most, times * part.groups, neighbours=neighbours)

@@ -24,7 +24,7 @@ from noisette.query.estimate import Estimate, Floats, Noises
 from noisette.query.expression import Call, Expression, Literal
 from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
-from noisette.query.stability import Shape
+from noisette.query.shape import Shape
 from noisette.query.sums import bounded_number, half_width, middle
 
 __all__ = ["both_present", "correlation", "covariance", "determination", "intercept", "slope"]

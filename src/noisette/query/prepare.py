@@ -18,8 +18,10 @@ from noisette.query.grouping import check_groups
 from noisette.query.kind import Kind
 from noisette.query.measure import Contribution, Measure, Request, contribution, moved
 from noisette.query.plan import Aggregate, Query, aggregates_in
+from noisette.query.reads import kinds_read, tables_of
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import Shape, kinds_read, shape_of, tables_of
+from noisette.query.shape import Shape
+from noisette.query.stability import shape_of
 
 __all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "strictest"]
 
@@ -71,6 +73,7 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
     part, limits = contribution(shape, grouped=bool(query.keys)) if both is None else (both, None)
     groups = domains_of(query, schema)
     keys, domains = groups.kinds, groups.values
+    part = part if groups.cells is None else part.within(groups.cells)
     aggregates = tuple(dict.fromkeys(aggregates_in(query)))
     asked = [m for a in aggregates for m in measures_of(a, shape, part)]
     if both is not None:

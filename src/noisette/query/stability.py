@@ -17,35 +17,27 @@ own then, and only questions in SQL about declared keys are answered.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product as combinations
 from typing import Literal as OneOf
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from noisette.errors import InputError, LimitError
 from noisette.names import closest
-from noisette.query.expression import Call, Name
+from noisette.query.expression import Name
 from noisette.query.kind import Kind
 from noisette.query.multiplicity import PerValue, rows_per_value
 from noisette.query.once import once
 from noisette.query.operations import kind_of
-from noisette.query.plan import Aggregate, Copies, Join, Named, PerUnit, Relation, Scan, Select, Where
-from noisette.query.reads import columns_read, expressions_in, kinds_read, tables_of, tables_read
-from noisette.query.schema import Limits, Link, Schema, Table
+from noisette.query.plan import Copies, Join, Named, PerUnit, Relation, Scan, Select, Where
+from noisette.query.reads import tables_of
+from noisette.query.schema import Limits, Schema
+from noisette.query.shape import ROW, Moved, Retained, Shape
+from noisette.query.unit_aggregates import unit_aggregate
+from noisette.query.unit_keys import meet_in_unit, table_keys, unit_names
 
-__all__ = [
-    "MOST_JOINED", "MOST_PAIRS", "ROW", "UNIT", "Moved", "PerValue", "Retained", "Retention", "Shape", "columns_read",
-    "expressions_in", "kinds_read", "retention", "shape_of", "tables_of", "tables_read", "unit_names",
-]  # fmt: skip
-
-UNIT = "unit"
-"""The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
-
-ROW = "row"
-"""Each row is a unit by itself: there is no column of units to travel."""
-
+__all__ = ["MOST_JOINED", "MOST_PAIRS", "Retention", "retention", "shape_of"]
 
 MOST_JOINED = 1_000
 """The most rows that one unit can produce by a join: of more, this many are retained, and `explain` says so."""
@@ -53,56 +45,6 @@ MOST_JOINED = 1_000
 
 MOST_PAIRS = 100_000
 """The most pairs of rows that a join may make of one unit's rows before some are retained; more are refused."""
-
-
-@dataclass(frozen=True)
-class Retained:
-    """How many rows of one unit a join retains: of one side of it (by its private tables), or after they are joined.
-
-    Where `by` names columns, of the rows with equal values in them, whosever they are.
-    """
-
-    tables: tuple[str, ...]
-    rows: int
-    joined: bool = False
-    by: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True)
-class Moved:
-    """What a unit can change of rows that belong to several units: it takes away `rows` at most, and as many come."""
-
-    unit: str
-    rows: int
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What is known of a relation without looking at it.
-
-    `columns` by name · `unit`: None if the relation is public, ROW, or the name of the declared unit column ·
-    `rows`: the most rows one unit can own, None if unlimited · `limits`: what the owner allows a question to use ·
-    `retained`: where joins within it retain rows · `through`: foreign keys by which rows of its tables have a unit ·
-    `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own.
-    """
-
-    columns: Mapping[str, Kind]
-    unit: str | None
-    rows: int | None
-    limits: Limits = field(default_factory=Limits)
-    retained: tuple[Retained, ...] = ()
-    through: tuple[tuple[str, tuple[Link, ...]], ...] = ()
-    moved: Moved | None = None
-
-    @property
-    def whose(self) -> str:
-        """Who is protected, in a word."""
-        return str(self.unit) if self.moved is None else self.moved.unit
-
-    @property
-    def public(self) -> bool:
-        """Whether it protects nobody."""
-        return self.unit is None
 
 
 @once
@@ -156,6 +98,26 @@ def _scan(relation: Scan, schema: Schema) -> Shape:
 
 def _named(columns: tuple[Named, ...], shape: Shape) -> dict[str, Kind]:
     return {name: kind_of(expression, shape.columns) for name, expression in columns}
+
+
+def _per_unit(relation: PerUnit, schema: Schema) -> Shape:
+    shape = shape_of(relation.source, schema)
+    if shape.public:
+        raise InputError(
+            "A sub-query with GROUP BY needs a private table: a public one can be grouped before it is opened."
+        )
+    if shape.moved is not None:
+        raise InputError("Rows of this join belong to two units, so a sub-query cannot group by unit: group first.")
+    if shape.unit == ROW:
+        raise InputError(
+            "Each row is a unit of its own here, so a sub-query cannot group by unit: leave the GROUP BY out."
+        )
+    columns = _named(relation.keys, shape)
+    for name, aggregate in relation.aggregates:
+        columns[name] = unit_aggregate(aggregate, shape)
+    names = unit_names(relation.source, schema)
+    single = all(isinstance(e, Name) and e.name in names for _, e in relation.keys)
+    return replace(shape, columns=columns, rows=1 if single else shape.rows)
 
 
 # Joins
@@ -277,7 +239,7 @@ def _unique(names: Collection[str], relation: Relation, schema: Schema) -> bool:
     match relation:
         case Scan(table, alias):
             own = {name.removeprefix(f"{alias}.") for name in names if name.startswith(f"{alias}.")}
-            return any(key <= own for key in _keys(schema[table], schema))
+            return any(key <= own for key in table_keys(schema[table], schema))
         case Where(source):
             return _unique(names, source, schema)
         case Copies(source, _, number):
@@ -303,12 +265,6 @@ def _meets_one(join: Join, side: Relation, schema: Schema) -> bool:
         return _repeats(join, other, schema) <= 1
     names = [b if cut == "right" else a for a, b in join.on]
     return _unique(names, other, schema) or 1 in (shape.rows, getattr(retention(join, schema), cut))
-
-
-def _keys(table: Table, schema: Schema) -> set[frozenset[str]]:
-    """The keys of a table: columns that foreign keys refer to; no two rows have equal values there."""
-    links = (link for other in schema.values() for link in other.through)
-    return {frozenset(link.there) for link in links if link.table == table.name}
 
 
 def _joined_rows(shape: Shape) -> int:
@@ -372,8 +328,7 @@ def _same_units(relation: Join, left: Shape, right: Shape, schema: Schema) -> bo
         raise InputError("Join private tables on other columns than their units last, and only two of them so.")
     if ROW in (left.unit, right.unit):
         raise InputError("Two private tables can be joined only if both declare the same unit column in the policy.")
-    before, after = (_leading(side, schema) for side in (relation.left, relation.right))
-    if not any(a == b and set(zip(x, y, strict=True)) <= set(relation.on) for a, x in before for b, y in after):
+    if not meet_in_unit(relation, schema):
         return False
     types = {table.unit_type for table in tables_of(relation, schema) if not table.public and table.unit_type}
     if len(types) > 1:  # equal only after a cast, and a cast can make two units one
@@ -429,106 +384,3 @@ def _refused(relation: Join, left: Shape, right: Shape, schema: Schema) -> Input
         f"{start}, so that each row still belongs to one of them; or let the owner declare rows_per_value = 3 for "
         f"the joined columns of both{also}."
     )
-
-
-# Units
-
-
-_Leading: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-"""A key that tells whose a row is, the unit or the columns of a table, and the columns of a relation that hold it."""
-
-
-def unit_names(relation: Relation, schema: Schema) -> tuple[str, ...]:
-    """The columns of a relation that hold the unit itself."""
-    return tuple(names[0] for key, names in _leading(relation, schema) if key == (UNIT,))
-
-
-@once
-def _leading(relation: Relation, schema: Schema) -> tuple[_Leading, ...]:
-    """All columns of a relation that lead to its units: rows that are equal in one and the same key have one unit."""
-    match relation:
-        case Scan(table, alias):
-            return tuple((key, tuple(f"{alias}.{c}" for c in columns)) for key, columns in _led(schema[table], schema))
-        case Where(source, _) | Copies(source, _, _):
-            return _leading(source, schema)
-        case Select(source, columns) | PerUnit(source, columns, _):
-            found = _leading(source, schema)
-            names = {name: [n for n, e in columns if e == Name(name)] for _, inner in found for name in inner}
-            return tuple((key, new) for key, inner in found for new in combinations(*(names[name] for name in inner)))
-        case Join(left, right, _, how):
-            if shape_of(relation, schema).moved is not None:
-                return ()
-            return _leading(left, schema) + (_leading(right, schema) if how == "inner" else ())
-        case _:
-            assert_never(relation)
-
-
-def _led(table: Table, schema: Schema) -> Iterator[_Leading]:
-    """The same of the columns of a table: its unit, the first foreign key to it, and those that other tables have."""
-    if table.public or table.unit is None:
-        return
-    if table.unit_column is not None:
-        yield (UNIT,), (table.unit_column,)
-    if table.through:
-        pairs = sorted(table.through[0].on, key=lambda pair: pair[1])
-        yield (table.through[0].table, *(there for _, there in pairs)), tuple(here for here, _ in pairs)
-    for key in sorted(map(sorted, _keys(table, schema))):
-        yield (table.name, *key), tuple(key)
-
-
-def _per_unit(relation: PerUnit, schema: Schema) -> Shape:
-    shape = shape_of(relation.source, schema)
-    if shape.public:
-        raise InputError(
-            "A sub-query with GROUP BY needs a private table: a public one can be grouped before it is opened."
-        )
-    if shape.moved is not None:
-        raise InputError("Rows of this join belong to two units, so a sub-query cannot group by unit: group first.")
-    if shape.unit == ROW:
-        raise InputError(
-            "Each row is a unit of its own here, so a sub-query cannot group by unit: leave the GROUP BY out."
-        )
-    columns = _named(relation.keys, shape)
-    for name, aggregate in relation.aggregates:
-        columns[name] = _of_one_unit(aggregate, shape)
-    names = unit_names(relation.source, schema)
-    single = all(isinstance(e, Name) and e.name in names for _, e in relation.keys)
-    return replace(shape, columns=columns, rows=1 if single else shape.rows)
-
-
-def _of_one_unit(aggregate: Aggregate, shape: Shape) -> Kind:
-    """What is known of an aggregate over the rows of one unit, however many they are."""
-    counted = Kind("integer", Fraction(0), None, Fraction(1), nullable=False)
-    if aggregate.function == "rows":
-        return counted
-    if aggregate.of is None:
-        raise InputError("A sub-query per unit can count rows, or take COUNT, SUM, AVG, MIN or MAX of a column.")
-    if isinstance(aggregate.of, Call) and aggregate.of.operation == "pair":
-        raise InputError("Within a sub-query per unit use COUNT, SUM, AVG, MIN or MAX.")
-    kind = kind_of(aggregate.of, shape.columns)
-    match aggregate.function, aggregate.at:
-        case "count", _:
-            return counted
-        case "quantile", 0 | 1:
-            return replace(kind, nullable=True)
-        case "sum", _:
-            return _summed(_bounded_number(kind))
-        case "mean", _:
-            return replace(_bounded_number(kind), type="real", grid=None, keys=None, nullable=True)
-        case _:
-            raise InputError("Within a sub-query per unit use COUNT, SUM, AVG, MIN or MAX.")
-
-
-def _bounded_number(kind: Kind) -> Kind:
-    if not kind.number:
-        raise InputError("Only numbers can be added up.")
-    if not kind.bounded:
-        raise InputError("Declare bounds for what is added up, or write LEAST(GREATEST(x, low), high).")
-    return kind
-
-
-def _summed(kind: Kind) -> Kind:
-    """The sum of any number of rows: at least 0 if none is negative, with no upper bound unless none is positive."""
-    least, most = kind.ends
-    low, high = Fraction(0) if least >= 0 else None, Fraction(0) if most <= 0 else None
-    return Kind(kind.type, low, high, kind.grid, nullable=True)

@@ -13,7 +13,7 @@ from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure
 from noisette.query.operations import kind_of
-from noisette.query.stability import Shape
+from noisette.query.shape import Shape
 
 __all__ = [
     "bounded_number",

@@ -28,7 +28,7 @@ from noisette.query.measure import Measure, sensitivity
 from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW
+from noisette.query.shape import ROW
 from noisette.questions.contract import Line, Shell
 from noisette.questions.data import JsonQuestion
 

@@ -33,8 +33,11 @@ from noisette.query.expected import Expected
 from noisette.query.expression import Name
 from noisette.query.grouping import check_groups
 from noisette.query.plan import Aggregate, Query, Relation
+from noisette.query.reads import kinds_read
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW, Shape, kinds_read, shape_of, unit_names
+from noisette.query.shape import ROW, Shape
+from noisette.query.stability import shape_of
+from noisette.query.unit_keys import unit_names
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.rows import Rows, rows_of, rows_text

@@ -26,7 +26,8 @@ from noisette.query.measure import Measure
 from noisette.query.plan import Query, Relation, Select
 from noisette.query.prepare import read_of
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW, Shape, shape_of
+from noisette.query.shape import ROW, Shape
+from noisette.query.stability import shape_of
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.rows import Rows, rows_of

@@ -36,7 +36,7 @@ from noisette.query.measure import Measure
 from noisette.query.prepare import Prepared
 from noisette.query.reads import tables_of
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW
+from noisette.query.shape import ROW
 from noisette.questions.contract import Line, Shell
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.offers import declared

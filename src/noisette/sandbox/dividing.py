@@ -15,7 +15,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from noisette.exact.random import Random
-from noisette.query.stability import UNIT
+from noisette.query.shape import UNIT
 
 __all__ = ["as_bytes", "divided"]
 

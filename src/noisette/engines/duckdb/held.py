@@ -6,8 +6,9 @@ from noisette.engines.duckdb.retained import single_row
 from noisette.engines.tie_break import tie_breakers
 from noisette.query.expression import columns_of
 from noisette.query.measure import Request
+from noisette.query.reads import tables_of
 from noisette.query.schema import Limits, Schema
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import shape_of
 
 __all__ = ["asked_columns", "bounded_key", "held_columns", "serves"]
 

@@ -32,7 +32,8 @@ from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, 
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema
-from noisette.query.stability import UNIT, shape_of
+from noisette.query.shape import UNIT
+from noisette.query.stability import shape_of
 
 __all__ = ["RetainedRows", "retained_rows", "single_row"]
 

@@ -27,8 +27,10 @@ from noisette.engines.tie_break import tie_breakers
 from noisette.errors import InputError
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
+from noisette.query.reads import tables_of, tables_read
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, shape_of, tables_of, tables_read
+from noisette.query.shape import ROW, UNIT
+from noisette.query.stability import shape_of
 
 __all__ = ["DuckDB"]
 

@@ -10,10 +10,13 @@ from noisette.engines.memory.values import clamped, clean, scaled, steps_of, val
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, step_bounds, sum_grid
 from noisette.query.kind import Kind
+from noisette.query.multiplicity import PerValue
 from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Aggregate, Copies, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.reads import expressions_in
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import UNIT, PerValue, expressions_in, retention, shape_of
+from noisette.query.shape import UNIT
+from noisette.query.stability import retention, shape_of
 
 __all__ = ["Hash", "Row", "Rows"]
 

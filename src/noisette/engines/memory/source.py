@@ -26,8 +26,10 @@ from noisette.query.kind import Kind, Value
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation, Scan
+from noisette.query.reads import columns_read, tables_of, tables_read
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, columns_read, shape_of, tables_of, tables_read
+from noisette.query.shape import ROW, UNIT
+from noisette.query.stability import shape_of
 from noisette.query.types import ARROW
 
 __all__ = ["Memory"]

@@ -51,8 +51,10 @@ from noisette.progress import doing
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation
+from noisette.query.reads import tables_read
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import ROW, UNIT, shape_of, tables_read
+from noisette.query.shape import ROW, UNIT
+from noisette.query.stability import shape_of
 from noisette.query.types import ARROW
 
 if TYPE_CHECKING:

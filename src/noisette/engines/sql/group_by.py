@@ -38,7 +38,8 @@ from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
 from noisette.query.operations import declared, kind_of
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW, UNIT, shape_of
+from noisette.query.shape import ROW, UNIT
+from noisette.query.stability import shape_of
 from noisette.query.types import ARROW
 
 __all__ = [

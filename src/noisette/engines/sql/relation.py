@@ -47,20 +47,13 @@ from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, sum_grid
 from noisette.query.kind import Kind
+from noisette.query.multiplicity import PerValue
 from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Aggregate, Copies, Join, PerUnit, Relation, Scan, Select, Where
+from noisette.query.reads import columns_read, expressions_in
 from noisette.query.schema import Schema, Table
-from noisette.query.stability import (
-    ROW,
-    UNIT,
-    PerValue,
-    Retention,
-    Shape,
-    columns_read,
-    expressions_in,
-    retention,
-    shape_of,
-)
+from noisette.query.shape import ROW, UNIT, Shape
+from noisette.query.stability import Retention, retention, shape_of
 
 __all__ = ["Stored", "as_compared", "relation_sql", "selected", "unit_type"]
 

@@ -17,6 +17,7 @@ from noisette.names import closest
 from noisette.query.expression import Call, Expression, Name
 from noisette.query.plan import Join, Named, PerUnit, Relation, Scan, Select, Where, aggregate_text
 from noisette.query.public_parts import Part
+from noisette.query.reads import tables_of
 from noisette.query.schema import Schema
 from noisette.query.sql.expression import expression
 from noisette.query.sql.groups import items_of, keys_of, names_of, without_stars
@@ -26,7 +27,8 @@ from noisette.query.sql.result import Groups, aggregate, has_aggregate, is_aggre
 from noisette.query.sql.semijoin import SemiJoin, semi_joins
 from noisette.query.sql.slices import slices
 from noisette.query.sql.text import read
-from noisette.query.stability import shape_of, tables_of, unit_names
+from noisette.query.stability import shape_of
+from noisette.query.unit_keys import unit_names
 
 __all__ = ["Context", "joined", "per_unit", "rows_of", "rows_read", "scope_of", "with_names"]
 

@@ -26,7 +26,7 @@ from noisette.query.design import Design, Task, design, tasks_of
 from noisette.query.draw import Noised, draw
 from noisette.query.estimate import Noise
 from noisette.query.expected import Expected, dry_run, expected
-from noisette.query.measure import Contribution, Exact, Measure
+from noisette.query.measure import Exact, Measure
 from noisette.query.plan import Key, Ordering, Query, Result, ResultCall, ResultLiteral, aggregates_in
 from noisette.query.prepare import Prepared, prepare, ruled
 from noisette.query.schema import Limits, Schema
@@ -131,19 +131,9 @@ def _coarser(finest: Prepared, query: Query, axes: Axes, shape: Sequence[int]) -
     """What is measured of a set of groups: sums over the cells of the finest ones."""
     domains = tuple(finest.request.domains[at] for at in axes)
     request = replace(finest.request, keys=query.keys, domains=domains)
-    part = _contribution(finest.part, math.prod(shape[at] for at in axes), math.prod(shape))
+    groups = math.prod(shape[at] for at in axes)
+    part = finest.part.within(groups, cells=math.prod(shape) // groups)
     return replace(finest, query=query, part=part, keys=tuple(finest.keys[at] for at in axes), request=request)
-
-
-def _contribution(part: Contribution, groups: int, cells: int) -> Contribution:
-    """The most that the rows of one unit can be in groups that are sums of equally many of the cells.
-
-    >>> _contribution(Contribution(groups=3, rows=2, total=6), 1, 10), _contribution(Contribution(3, 2, 6), 5, 10)
-    (Contribution(groups=1, rows=6, total=6), Contribution(groups=3, rows=4, total=6))
-    """
-    rows = min(part.total, part.rows * (cells // groups))
-    most = min(part.groups, groups)
-    return Contribution(most, rows, min(part.total, most * rows))
 
 
 # Which noise

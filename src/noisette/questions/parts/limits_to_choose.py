@@ -13,8 +13,9 @@ from noisette.errors import InputError
 from noisette.privacy import ZCDP, Promise
 from noisette.query.plan import Query, Relation, Scan, aggregates_in
 from noisette.query.prepare import Prepared, prepare
+from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, with_limits
-from noisette.query.stability import shape_of, tables_of
+from noisette.query.stability import shape_of
 from noisette.questions.parts.limit_choice import Words
 from noisette.questions.parts.per_unit import groups_of_units, powers, rows_in_a_group, rows_of_units
 

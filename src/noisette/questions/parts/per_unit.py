@@ -33,7 +33,8 @@ from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Named, PerUnit, Query, Relation, Where
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.stability import ROW, shape_of
+from noisette.query.shape import ROW
+from noisette.query.stability import shape_of
 from noisette.questions.parts.cells import cell_of
 
 __all__ = ["UnitCells", "groups_of_units", "powers", "rows_in_a_group", "rows_of_units"]

@@ -33,7 +33,8 @@ from noisette.query.plan import Aggregate, Copies, Key, PerUnit, Query, Relation
 from noisette.query.prepare import Prepared, read_of
 from noisette.query.reads import tables_of
 from noisette.query.schema import Limits, Schema
-from noisette.query.stability import ROW, Shape, shape_of
+from noisette.query.shape import ROW, Shape
+from noisette.query.stability import shape_of
 from noisette.releases.streams.participation import Participation
 
 __all__ = [

@@ -1,0 +1,65 @@
+"""What is known of a relation without looking at it: its columns, whose its rows are, and how many one unit can own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from noisette.query.kind import Kind
+from noisette.query.schema import Limits, Link
+
+__all__ = ["ROW", "UNIT", "Moved", "Retained", "Shape"]
+
+UNIT = "unit"
+"""The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
+
+ROW = "row"
+"""Each row is a unit by itself: there is no column of units to travel."""
+
+
+@dataclass(frozen=True)
+class Retained:
+    """How many rows of one unit a join retains: of one side of it (by its private tables), or after they are joined.
+
+    Where `by` names columns, of the rows with equal values in them, whosever they are.
+    """
+
+    tables: tuple[str, ...]
+    rows: int
+    joined: bool = False
+    by: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a unit can change of rows that belong to several units: it takes away `rows` at most, and as many come."""
+
+    unit: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is known of a relation without looking at it.
+
+    `columns` by name · `unit`: None if the relation is public, ROW, or the name of the declared unit column ·
+    `rows`: the most rows one unit can own, None if unlimited · `limits`: what the owner allows a question to use ·
+    `retained`: where joins within it retain rows · `through`: foreign keys by which rows of its tables have a unit ·
+    `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own.
+    """
+
+    columns: Mapping[str, Kind]
+    unit: str | None
+    rows: int | None
+    limits: Limits = field(default_factory=Limits)
+    retained: tuple[Retained, ...] = ()
+    through: tuple[tuple[str, tuple[Link, ...]], ...] = ()
+    moved: Moved | None = None
+
+    @property
+    def whose(self) -> str:
+        """Who is protected, in a word."""
+        return str(self.unit) if self.moved is None else self.moved.unit
+
+    @property
+    def public(self) -> bool:
+        """Whether it protects nobody."""
+        return self.unit is None
