@@ -16,6 +16,7 @@ from tests.attack.questions import PYTHON, SPENDS, Question
 from tests.attack.trial import Convicted, _consulted, attacked, drawn, excess, innocent, opened, planned
 
 from noisette.privacy import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 from noisette.questions import FILES
 from noisette.releases.adaptive import one_node
@@ -100,7 +101,22 @@ def test_a_cube_that_states_too_little_is_convicted(shelf, spend):
         made = offer.procedure.made
         halved = replace(made, moved=made.strategy.sensitivity(1, relation))  # where two rows are used
         twin = replace(offer, procedure=replace(offer.procedure, made=halved))
-        assert any("numbers of a cube moved" in found for found in excess(twin, before, after, relation))
+        assert any("numbers moved" in found for found in excess(twin, before, after, relation))
+
+
+LEFT_OUT = Question(python='nz.LeftOut(groups=[1, 2], by="g")')
+
+
+def test_left_out_is_held_to_the_numbers_that_get_noise(shelf):
+    """A unit in three groups moves a sum by 3; of what gets noise it moves one number, by one step."""
+    relation = Neighbours.ADD_REMOVE
+    pair = opened(shelf, marked())[relation]
+    offer, _ = planned(pair[0], LEFT_OUT, relation)
+    before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
+    assert list(excess(offer, before, after, relation)) == []
+    nothing = Sensitivity(0, 0, 0, 0, neighbours=relation)
+    twin = replace(offer, procedure=replace(offer.procedure, sensitivity=nothing))
+    assert any("numbers moved" in found for found in excess(twin, before, after, relation))
 
 
 TOTALS = Question(

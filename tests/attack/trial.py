@@ -31,12 +31,14 @@ from noisette.query.prepare import Prepared
 from noisette.questions.above import Watching
 from noisette.questions.cube import Counting
 from noisette.questions.histogram import Adapted
+from noisette.questions.left_out import Between
 from noisette.questions.multiplicative_weights import Rounds
 from noisette.questions.oracle import Consulting
 from noisette.questions.parts.choice import Scores
 from noisette.questions.parts.chosen_limits import Adaptive
 from noisette.questions.parts.grouping_sets import GroupingSets
 from noisette.questions.parts.linear_offer import Measured
+from noisette.questions.parts.per_unit import UnitCells
 from noisette.questions.stream import Publishing
 from noisette.questions.workload import Answered
 from noisette.releases.lattice import rolled_up
@@ -143,6 +145,8 @@ def inside(value: Any, kinds: Any = Prepared | Task | Scores) -> Iterator[Any]:
 def stated(offer: Any, request: Request, measure: Measure, relation: Neighbours) -> Sensitivity | None:
     """The largest sensitivity that holds by what an offer says of a request; None if it says nothing of it."""
     procedure = offer.procedure
+    if isinstance(procedure, Between) and isinstance(procedure.cells, UnitCells):  # see `_excess_of_numbers`
+        return sensitivity(measure, procedure.prepared.part, relation)
     moved = getattr(procedure, "sensitivity", None)
     if isinstance(moved, Sensitivity) and getattr(getattr(procedure, "prepared", None), "request", None) == request:
         return moved
@@ -218,15 +222,18 @@ def _excess_of_scores(offer: Any, before: Spy, after: Spy, relation: Neighbours)
 
 
 def _excess_of_numbers(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
-    """Numbers that are made of what was measured, before they get noise: those of cubes."""
+    """Numbers that are made of what was measured, before they get noise: of cubes, and of what limits leave out."""
     known = before.measured.keys() & after.measured.keys()
-    for part in (part for part in inside(offer, Counting) if part.prepared.request in known):
-        pair = (part.measured(spy.measured[part.prepared.request]) for spy in (before, after))
+    for part in (part for part in inside(offer, Counting | Between) if part.prepared.request in known):
+        made, bound = (
+            (part.cells.numbers, part.sensitivity) if isinstance(part, Between) else (part.measured, part.made.moved)
+        )
+        pair = (made(spy.measured[part.prepared.request]) for spy in (before, after))
         change = [Fraction(b) - Fraction(a) for a, b in zip(*(one.tolist() for one in pair), strict=True)]
         moved = {"l1": sum(map(abs, change)), "l2_squared": sum(x * x for x in change), "linf": max(map(abs, change))}
-        for norm, most in ((norm, getattr(part.made.moved, norm)) for norm in moved):
+        for norm, most in ((norm, getattr(bound, norm)) for norm in moved):
             if moved[norm] > most:
-                yield f"numbers of a cube moved by {float(moved[norm])} in {norm}, stated {float(most)}, {relation}"
+                yield f"numbers moved by {float(moved[norm])} in {norm}, stated {float(most)}, {relation}"
 
 
 def _excess_of_totals(offer: Any, before: Spy, after: Spy, relation: Neighbours) -> Iterator[str]:
