@@ -32,6 +32,7 @@ __all__ = ["counted", "few_differ", "read_by_executors", "routed"]
 
 _OWNER = "owner"
 _USUAL = 200  # partitions, as Spark has them
+_A_BUCKET = 1 << 18  # rows of a bucket at least, if there are more: a task for fewer costs more than it computes
 _FEW = 1 << 17  # different rows that are counted sooner than sent
 
 
@@ -91,7 +92,9 @@ def read_by_executors(
     if tables[0].unit is None:
         name = tables[0].name
         return _splits(session, files[name]), reading(files[name], names[name], schemas[name])
-    buckets, sent = bucket_keys(_partitions(session)), list["DataFrame"]()
+    rows = sum(size for table in tables for groups in files[table.name].rows for size in groups)
+    buckets = bucket_keys(max(1, min(_partitions(session), rows // _A_BUCKET)))
+    sent = list["DataFrame"]()
     for number, table in enumerate(tables):
         unit = next(f"c{i}" for i, name in columns[table.name] if name == table.unit)
         pack = sending(files[table.name], names[table.name], schemas[table.name], unit, buckets, number)
@@ -99,7 +102,7 @@ def read_by_executors(
     every = sorted((field for schema in schemas.values() for field in schema), key=lambda field: int(field.name[1:]))
     tag = [pyarrow.field(TAG, pyarrow.int32())] if len(tables) > 1 else []
     arrive = partial(unpacked, schema=pyarrow.schema([*tag, *every]), tag=TAG if tag else None)
-    return reduce(lambda one, other: one.unionAll(other), sent).repartition(PARCEL.names[0]), arrive
+    return reduce(lambda one, other: one.unionAll(other), sent).repartition(len(buckets), PARCEL.names[0]), arrive
 
 
 def _splits(session: Any, files: Files) -> "DataFrame":
@@ -110,7 +113,7 @@ def _splits(session: Any, files: Files) -> "DataFrame":
 
 
 def _partitions(session: Any) -> int:
-    """How many partitions rows are sent to."""
+    """How many partitions rows are sent to at most."""
     try:
         return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))
     except Exception:  # a server that does not say
