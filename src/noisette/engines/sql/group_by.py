@@ -18,8 +18,8 @@ from sqlglot import exp
 
 from noisette.engines.sql.expressions import normalised, to_engine, to_steps
 from noisette.engines.sql.keys import Key, plain
-from noisette.engines.sql.relation import Stored, relation_sql, selected
-from noisette.engines.sql.stored import reaches_ends, stored_steps
+from noisette.engines.sql.relation import relation_sql
+from noisette.engines.sql.stored import Stored, reaches_ends, stored_steps
 from noisette.engines.sql.syntax import (
     binary,
     chain,
@@ -30,6 +30,7 @@ from noisette.engines.sql.syntax import (
     number,
     rounded,
     scaled,
+    selected,
     try_cast,
 )
 from noisette.query.expression import Expression, Name, columns_of

@@ -17,8 +17,10 @@
 
 import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -45,7 +47,10 @@ from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
 
-__all__ = ["decimal_digits", "normalised", "reaches_ends", "stored_steps", "substitute_steps"]
+__all__ = ["Stored", "decimal_digits", "normalised", "reaches_ends", "stored_steps", "substitute_steps"]
+
+Stored: TypeAlias = Mapping[str, Mapping[str, str]]
+"""For each table its columns and the types they are stored as."""
 
 MOST = 2**63 - 1
 

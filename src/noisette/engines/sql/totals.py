@@ -25,9 +25,9 @@ from noisette.engines.needed import needed_of_request
 from noisette.engines.sql.aggregate import grouped
 from noisette.engines.sql.group_by import MOST, whole_numbers
 from noisette.engines.sql.keys import plain
-from noisette.engines.sql.relation import Stored, selected
 from noisette.engines.sql.steps import counts, present, row_steps, sums
-from noisette.engines.sql.syntax import binary, column, number
+from noisette.engines.sql.stored import Stored
+from noisette.engines.sql.syntax import binary, column, number, selected
 from noisette.query.expression import Name
 from noisette.query.kind import LARGEST, Kind
 from noisette.query.measure import Exact, Measure, Request
