@@ -18,6 +18,7 @@ from noisette.engines.duckdb import opening
 from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql import relation as compiling
+from noisette.engines.sql import tables as scanning
 from noisette.engines.sql.syntax import column, number
 from noisette.errors import InputError
 from noisette.privacy import Neighbours
@@ -328,7 +329,7 @@ def test_one_person_moves_counts_by_no_more_than_stated(tmp_path, names, one, st
 @pytest.mark.slow
 def test_a_unit_compared_by_its_number_in_a_type_is_convicted(tmp_path, monkeypatch):
     """Forty choices that are made anew agree with the old ones with probability 2^-39."""
-    monkeypatch.setattr(compiling, "base_type", lambda stored: stored.partition("(")[0].replace("ENUM", "VARCHAR"))
+    monkeypatch.setattr(scanning, "base_type", lambda stored: stored.partition("(")[0].replace("ENUM", "VARCHAR"))
     found, stated = moved(tmp_path, ENUMERATED, "person 0", "ENUM({})")
     assert found > stated
 

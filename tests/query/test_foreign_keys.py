@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from tests.query.worlds import PEOPLE, Worlds, faults, measured, multisets, neighbours, replaced, table
 
-from noisette.engines.sql import relation as compiling
+from noisette.engines.sql import tables as compiling
 from noisette.privacy import Neighbours
 from noisette.query.kind import Kind
 from noisette.query.schema import Limits, Link

@@ -11,7 +11,7 @@ from tests.query.worlds import SECRET
 
 import noisette as nz
 from noisette.engines.duckdb.source import DuckDB
-from noisette.engines.sql import relation as compiling
+from noisette.engines.sql import retention as compiling
 from noisette.errors import InputError
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.kind import Kind

@@ -15,6 +15,7 @@ import sqlglot
 from tests.query.worlds import Worlds, faults, loose, measured, multisets, neighbours, replaced
 
 from noisette.engines.sql import relation as compiling
+from noisette.engines.sql import retention
 from noisette.errors import InputError
 from noisette.privacy import Neighbours, Pure
 from noisette.query import stability
@@ -126,19 +127,19 @@ def test_a_twin_that_forgets_rows_that_return_is_noticed(monkeypatch):
 
 @pytest.mark.slow
 def test_a_twin_that_retains_one_row_more_for_each_value_is_noticed(monkeypatch):
-    real = compiling._per_value
-    more = lambda rows, names, limit, reading: real(rows, names, replace(limit, rows=limit.rows + 1), reading)  # noqa: E731
-    monkeypatch.setattr(compiling, "_per_value", more)
+    real = compiling.per_value
+    more = lambda rows, names, limit, seed: real(rows, names, replace(limit, rows=limit.rows + 1), seed)  # noqa: E731
+    monkeypatch.setattr(compiling, "per_value", more)
     assert checked(QUESTIONS["all"], two_tables(1, (1, 1)))
 
 
 def test_an_order_that_depends_on_other_rows_is_noticed(monkeypatch):
     """The first rows in even worlds, the last ones in odd worlds."""
-    real = compiling._first
+    real = retention._first
 
     def unstable(rows, names, limit, by, order_by):
         values = [name for name in names if name.endswith((".x", ".y"))]
-        if by != [compiling.UNIT] and values:
+        if by != [retention.UNIT] and values:
             world = next(name for name in by if name.endswith(".w"))
             order_by = sqlglot.parse_one(f'CASE WHEN "{world}" % 2 = 0 THEN -"{values[0]}" ELSE "{values[0]}" END')
         return real(rows, names, limit, by, order_by)
@@ -155,7 +156,7 @@ def test_an_order_that_depends_on_other_rows_is_noticed(monkeypatch):
         return faults(*measured(question, tables, world="a.w"), [(0, 1)], Neighbours.ADD_REMOVE)
 
     assert found() == []
-    monkeypatch.setattr(compiling, "_first", unstable)
+    monkeypatch.setattr(retention, "_first", unstable)
     assert found()
 
 

@@ -20,6 +20,7 @@ from noisette.engines.bounding import retained
 from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql import relation as compiling
+from noisette.engines.sql import retention
 from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
@@ -96,9 +97,10 @@ def world_by_world(size, more=0):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retaining, "retained", choice)
-        patch.setattr(compiling, "hash_of", lambda *_: compiling.number(0))  # of a row's world, too
-        for cut in (compiling._retained, compiling._retained_of_few):
-            patch.setattr(compiling, cut.__name__, looser(cut))
+        patch.setattr(retention, "hash_of", lambda *_: retention.number(0))  # of a row's world, too
+        for cut in (retention.retained, retention.retained_of_few):
+            for where in (compiling, retention):
+                patch.setattr(where, cut.__name__, looser(cut))
         yield
 
 

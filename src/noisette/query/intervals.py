@@ -22,8 +22,9 @@ from noisette.exact.number import floor_log2
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "all_or_none", "constant", "difference", "exact", "hull", "largest", "magnitude", "most_steps", "negative",
-    "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds", "sum_grid", "total",
+    "all_or_none", "constant", "difference", "exact", "half_away", "hull", "largest", "magnitude", "most_steps",
+    "negative", "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds",
+    "sum_grid", "total",
 ]  # fmt: skip
 
 Span: TypeAlias = tuple[Fraction, Fraction]
@@ -122,13 +123,14 @@ def step_bounds(kind: Kind, grid: Fraction) -> tuple[int, int]:
     """
     if kind.low is None or kind.high is None:
         raise InputError("What is counted in steps needs bounds: write LEAST(GREATEST(x, low), high).")
-    low, high = _half_away(kind.low / grid), _half_away(kind.high / grid)
+    low, high = half_away(kind.low / grid), half_away(kind.high / grid)
     if max(abs(low), abs(high)) > LARGEST:
         raise InputError("These bounds are more than 2^52 steps away from 0: use a coarser grid or narrower bounds.")
     return low, high
 
 
-def _half_away(value: Fraction) -> int:
+def half_away(value: Fraction) -> int:
+    """The nearest whole number, halves away from 0."""
     size = math.floor(abs(value) + Fraction(1, 2))
     return size if value >= 0 else -size
 

@@ -26,8 +26,9 @@ from noisette.engines.duckdb.identity import bytes_of
 from noisette.engines.duckdb.session import Session
 from noisette.engines.sql.group_by import coded, matched, numbered, released_keys, unit_rows
 from noisette.engines.sql.keys import Key
-from noisette.engines.sql.relation import Stored, selected, unit_type
-from noisette.engines.sql.syntax import choose, column, hash_of, number, try_cast
+from noisette.engines.sql.stored import Stored
+from noisette.engines.sql.syntax import choose, column, hash_of, number, selected, try_cast
+from noisette.engines.sql.tables import unit_type
 from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
 from noisette.query.kind import Kind
 from noisette.query.measure import Request

@@ -21,8 +21,10 @@ from noisette.engines.sql.expressions import normalised
 from noisette.engines.sql.group_by import bounded_rows, request_rows, valued
 from noisette.engines.sql.keys import Key, keys_of, postponed
 from noisette.engines.sql.partial import partial_retained, partial_rows
-from noisette.engines.sql.relation import Stored, as_compared, relation_sql, selected
-from noisette.engines.sql.syntax import column, is_null
+from noisette.engines.sql.relation import relation_sql
+from noisette.engines.sql.stored import Stored
+from noisette.engines.sql.syntax import column, is_null, selected
+from noisette.engines.sql.tables import as_compared
 from noisette.engines.tie_break import tie_breakers
 from noisette.errors import InputError
 from noisette.query.measure import Exact, Request

@@ -103,6 +103,15 @@ class StoredColumn:
     exact: bool = True
     bytewise: bool = True
 
+    @property
+    def there(self) -> str:
+        """The type that the server itself computes with: a decimal of no declared size is no double, and may overflow.
+
+        >>> columns_of([{"name": "x", "type": "numeric", "sort": "b", "generated": "", "modifier": -1}])[0].there
+        'NUMERIC'
+        """
+        return "NUMERIC" if self.travels == "text" and self.stored == "DOUBLE" else self.stored
+
     def arrived(self, name: str) -> exp.Expr:
         """What DuckDB makes of the column that came under a name; no value can make it fail."""
         if self.travels in (None, "day"):  # days are seen as dates already

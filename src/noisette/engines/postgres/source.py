@@ -136,7 +136,8 @@ class Postgres(Source):
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
         needed = needed_of_request(request, schema)
-        totals = totals_of(request, schema, {table: self.stored(table) for table in needed})
+        there = {table: {name: one.there for name, one in self._columns[table].items()} for table in needed}
+        totals = totals_of(request, schema, there)
         if totals is not None and (engine := self._groups(totals, needed)) is not None:
             return totals.exact(engine.aggregate(totals.request, totals.schema, secret))
         with self._engine(needed) as engine:

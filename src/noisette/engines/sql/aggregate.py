@@ -22,8 +22,7 @@ from noisette.engines.sql.group_by import (
     whole_numbers,
 )
 from noisette.engines.sql.keys import Key
-from noisette.engines.sql.relation import selected
-from noisette.engines.sql.syntax import column, is_null
+from noisette.engines.sql.syntax import column, is_null, selected
 from noisette.query.measure import Exact, Measure
 
 __all__ = ["Run", "aggregate_retained", "aggregate_rows", "aggregates_of", "grouped"]

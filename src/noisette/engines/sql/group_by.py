@@ -18,8 +18,8 @@ from sqlglot import exp
 
 from noisette.engines.sql.expressions import normalised, to_engine, to_steps
 from noisette.engines.sql.keys import Key, plain
-from noisette.engines.sql.relation import Stored, relation_sql, selected
-from noisette.engines.sql.stored import stored_steps
+from noisette.engines.sql.relation import relation_sql
+from noisette.engines.sql.stored import Stored, reaches_ends, stored_steps
 from noisette.engines.sql.syntax import (
     binary,
     chain,
@@ -30,6 +30,7 @@ from noisette.engines.sql.syntax import (
     number,
     rounded,
     scaled,
+    selected,
     try_cast,
 )
 from noisette.query.expression import Expression, Name, columns_of
@@ -114,7 +115,9 @@ def _direct(request: Request, values: Iterable[Valued], schema: Schema, stored: 
         if what != "steps" or not isinstance(of, Name) or kind is None or kind.type != "real" or base != "DOUBLE":
             continue
         own = declared(kind)
-        if own.grid is None and own.bounded and step_bounds(own, grid) == (low, high):
+        if own.grid is not None or not own.bounded or not reaches_ends(own, grid):
+            continue
+        if step_bounds(own, grid) == (low, high):
             found[wanted] = stored_steps(column(of.name), own, grid)
     return found
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from noisette.engines.contract import INTEGERS, base_type
 from noisette.engines.sql.expressions import to_engine, to_steps
-from noisette.engines.sql.relation import Stored
+from noisette.engines.sql.stored import Stored
 from noisette.engines.sql.syntax import binary, choose, column, is_null, number, try_cast
 from noisette.query.expression import Call, Expression, Name, columns_of
 from noisette.query.kind import Kind, Type, Value

@@ -31,8 +31,7 @@ from noisette.engines.sql.group_by import (
     whole_numbers,
 )
 from noisette.engines.sql.keys import Key
-from noisette.engines.sql.relation import selected
-from noisette.engines.sql.syntax import column, is_null, number, try_cast
+from noisette.engines.sql.syntax import column, is_null, number, selected, try_cast
 from noisette.query.measure import Measure
 
 __all__ = ["Ask", "merged", "merged_schema", "multiplied", "partial_retained", "partial_rows", "partial_schema"]

@@ -17,8 +17,10 @@
 
 import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -40,12 +42,15 @@ from noisette.engines.sql.syntax import (
 )
 from noisette.engines.sql.texts import as_type, recoded
 from noisette.errors import InputError
-from noisette.query.intervals import step_bounds
+from noisette.query.intervals import half_away, step_bounds
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
 
-__all__ = ["normalised", "stored_steps", "substitute_steps"]
+__all__ = ["Stored", "decimal_digits", "normalised", "reaches_ends", "stored_steps", "substitute_steps"]
+
+Stored: TypeAlias = Mapping[str, Mapping[str, str]]
+"""For each table its columns and the types they are stored as."""
 
 MOST = 2**63 - 1
 
@@ -115,6 +120,8 @@ def _in_cases(kind: Kind, base: str) -> bool:
 def stored_steps(column: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
     """The whole number of grid steps of a stored double: what `normalised` and then `to_steps` make of it, at once.
 
+    The steps must reach the ends of the bounds (`reaches_ends`), or some could be beyond them.
+
     >>> pay = Kind("real", Fraction(0), Fraction(9))
     >>> stored_steps(exp.column("x", quoted=True), pay, Fraction(1, 4)).sql("duckdb")
     'CASE WHEN "x" BETWEEN 0.0e0 AND 9.0e0 THEN TRY_CAST(ROUND(("x" * 4.0e0)) AS BIGINT) WHEN "x" < 0.0e0 THEN 0 ...'
@@ -127,6 +134,20 @@ def stored_steps(column: exp.Expr, kind: Kind, grid: Fraction) -> exp.Expr:
     above = exp.Not(this=is_nan(column)), number(most)
     nothing = exp.null() if kind.nullable else number(substitute_steps(kind, grid))
     return choose((between, steps), below, above, otherwise=nothing)
+
+
+def reaches_ends(kind: Kind, grid: Fraction) -> bool:
+    """Whether doubles give the steps of both bounds; then no value within the bounds has steps beyond those.
+
+    Multiplying by a number above 0, dividing by one and rounding keep the order, so the ends have the most steps. The
+    double below 0.15 is less than one and a half steps of 1/10, but its product is one and a half, and rounds to 2.
+
+    >>> reaches_ends(Kind("real", Fraction(0), Fraction(0.15)), Fraction(1, 10))
+    False
+    """
+    by = 1 / grid
+    reached = (float(end) * float(by.numerator) / float(by.denominator) for end in kind.ends)
+    return tuple(half_away(Fraction(steps)) for steps in reached) == step_bounds(kind, grid)
 
 
 def substitute_steps(kind: Kind, grid: Fraction) -> int:
@@ -159,7 +180,7 @@ def _between(whole: exp.Expr, kind: Kind) -> exp.Expr:
 
 def _cut(column: exp.Expr, stored: str) -> exp.Expr:
     """The nearest integer of 64 bits."""
-    base, (width, _) = base_type(stored), _digits(stored)
+    base, (width, _) = base_type(stored), decimal_digits(stored)
     if base == "DECIMAL" and width <= _MOST_DIGITS["integer"]:
         return try_cast(column, "BIGINT")
     whole = rounded(column) if base in FLOATS else column
@@ -187,7 +208,7 @@ def _on_grid(kind: Kind, stored: str) -> bool:
 
     The engine divides the digits, below 2^53, by a power of ten: the double nearest to the quotient, and never -0.0.
     """
-    width, scale = _digits(stored)
+    width, scale = decimal_digits(stored)
     if base_type(stored) != "DECIMAL" or not kind.bounded or width > _MOST_DIGITS["real"]:
         return False
     grid = kind.grid or Fraction(1, 10**scale)
@@ -195,10 +216,10 @@ def _on_grid(kind: Kind, stored: str) -> bool:
     return (Fraction(1, 10**scale) / grid).denominator == 1 and most < _EXACT
 
 
-def _digits(stored: str) -> tuple[int, int]:
+def decimal_digits(stored: str) -> tuple[int, int]:
     """The digits of a DECIMAL, and how many of them are behind the point.
 
-    >>> _digits("DECIMAL(15,2)")
+    >>> decimal_digits("DECIMAL(15,2)")
     (15, 2)
     """
     found = re.search(r"\((\d+),\s*(\d+)\)", stored)

@@ -16,8 +16,8 @@ from noisette.query.kind import Value
 
 __all__ = [
     "any_of", "binary", "chain", "choose", "clamped", "column", "constant", "greatest", "hash_of", "is_finite",
-    "is_nan", "is_null", "least", "number", "own", "positive_zero", "rounded", "row_of", "scaled", "snapped",
-    "text_of", "try_cast",
+    "is_nan", "is_null", "least", "listed", "number", "own", "positive_zero", "rounded", "row_of", "scaled", "selected",
+    "snapped", "text_of", "try_cast",
 ]  # fmt: skip
 
 
@@ -218,3 +218,14 @@ def scaled(sql: exp.Expr, by: Fraction) -> exp.Expr:
 def positive_zero(sql: exp.Expr) -> exp.Expr:
     """-0.0 becomes 0.0, nothing else changes."""
     return binary(exp.Add, sql, number(0.0))
+
+
+def selected(rows: exp.Select | exp.Union, columns: Mapping[str, exp.Expr]) -> exp.Select:
+    """Named expressions over the rows of another SELECT; at least one column, as SQL wants it."""
+    return exp.select(*listed(columns), copy=False).from_(rows.subquery("rows", copy=False), copy=False)
+
+
+def listed(columns: Mapping[str, exp.Expr]) -> list[exp.Expr]:
+    """Named expressions, one after the other; where there is none, a constant."""
+    named = (columns or {"nothing": exp.true()}).items()
+    return [exp.Alias(this=own(sql), alias=exp.to_identifier(name, quoted=True)) for name, sql in named]

@@ -21,16 +21,14 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.contract import INTEGERS
 from noisette.engines.needed import needed_of_request
 from noisette.engines.sql.aggregate import grouped
 from noisette.engines.sql.group_by import MOST, whole_numbers
 from noisette.engines.sql.keys import plain
-from noisette.engines.sql.relation import Stored, selected
-from noisette.engines.sql.stored import substitute_steps
-from noisette.engines.sql.syntax import any_of, binary, choose, clamped, column, is_nan, is_null, number, scaled
+from noisette.engines.sql.steps import counts, present, row_steps, sums
+from noisette.engines.sql.stored import Stored
+from noisette.engines.sql.syntax import binary, column, number, selected
 from noisette.query.expression import Name
-from noisette.query.intervals import step_bounds
 from noisette.query.kind import LARGEST, Kind
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import declared
@@ -39,21 +37,18 @@ from noisette.query.schema import Column, Schema
 
 __all__ = ["Total", "Totals", "added_up", "digits_of", "steps_of", "sums_of", "totals_of"]
 
-_LIMB, _LIMBS, _DIGIT = 18, 3, 31
+_LIMB, _DIGIT = 18, 31
 _CARRIED = Kind("integer", Fraction(-LARGEST), Fraction(LARGEST), Fraction(1), nullable=False)
 
 
 @dataclass(frozen=True)
 class Total:
-    """What is added up over rows: the steps of a stored column, whether it has a value, or 1 where there is none.
-
-    `base` is how the column is stored.
-    """
+    """What is added up over rows: the steps of a stored column, whether it has a value, or 1 where there is none."""
 
     measure: Measure
     column: str | None = None
     kind: Kind | None = None
-    base: str = ""
+    stored: str = ""
 
     @property
     def steps(self) -> exp.Expr:
@@ -62,13 +57,14 @@ class Total:
             return number(1)
         own = column(self.column)
         if self.measure.what == "count":
-            return choose((_missing(own, self.base), number(0)), otherwise=number(1))
-        return _steps(own, self.kind, self.base, self.measure)
+            return present(own, self.stored)
+        return row_steps(own, self.kind, self.stored, self.measure)
 
     @property
     def limbs(self) -> int:
         """How many sums it takes."""
-        return _LIMBS if max(abs(self.measure.low), abs(self.measure.high)) >> _LIMB else 1
+        most = max(abs(self.measure.low), abs(self.measure.high))
+        return max(-(-most.bit_length() // _LIMB), 1)
 
     def sums(self, steps: exp.Expr) -> list[exp.Expr]:
         """The sums over a group of what its rows add, in limbs: each counts 2^18 times as much as the one before."""
@@ -93,45 +89,6 @@ def _bits(whole: exp.Expr, place: int, size: int, *, last: bool) -> exp.Expr:
     """The digit of a whole number at a place; the last one is all that is left."""
     moved = exp.BitwiseRightShift(this=whole.copy(), expression=number(place * size)) if place else whole.copy()
     return moved if last else binary(exp.BitwiseAnd, exp.Paren(this=moved), number((1 << size) - 1))
-
-
-def _missing(own: exp.Column, base: str) -> exp.Expr:
-    """Whether a clean value is NULL: NaN is no value."""
-    return any_of([is_null(own), is_nan(own)]) if base == "DOUBLE" else is_null(own)
-
-
-def _steps(own: exp.Column, kind: Kind, base: str, m: Measure) -> exp.Expr:
-    """The steps of a stored column as `stored.normalised` and `expressions.to_steps` make them; of NULL, 0."""
-    nothing = number(0 if kind.nullable else substitute_steps(kind, m.grid))
-    if base != "DOUBLE":
-        return clamped(own, number(m.low), number(m.high), exp.cast(own, "BIGINT"), (is_null(own), nothing))
-    low, high = (_double(float(end)) for end in kind.ends)
-    below = exp.LT(this=own.copy(), expression=low), number(m.low)
-    above = exp.GT(this=own.copy(), expression=high), number(m.high)
-    return choose((_missing(own, base), nothing), below, above, otherwise=_nearest(own, m.grid))
-
-
-def _nearest(own: exp.Column, grid: Fraction) -> exp.Expr:
-    """The nearest number of steps of a double, halves away from 0.
-
-    Near 0 nothing is multiplied, which could be too small a number for some engines. Half a step or more away, adding a
-    half is exact or rounds to no whole number that was not reached.
-    """
-    half, little = _double(0.5), float(grid / 4)
-    steps = scaled(own, 1 / grid)
-
-    def whole(size: exp.Expr) -> exp.Expr:
-        up = exp.cast(exp.Floor(this=exp.Add(this=size.copy(), expression=half.copy())), "BIGINT")
-        return choose((exp.LT(this=size.copy(), expression=half.copy()), number(0)), otherwise=up)
-
-    above = exp.GT(this=own.copy(), expression=_double(little)), whole(steps)
-    negative = exp.Neg(this=whole(exp.Paren(this=exp.Neg(this=exp.Paren(this=steps.copy())))))
-    below = exp.LT(this=own.copy(), expression=_double(-little)), negative
-    return choose(above, below, otherwise=number(0))
-
-
-def _double(value: float) -> exp.Expr:
-    return exp.cast(number(value), "DOUBLE")
 
 
 # Groups
@@ -259,18 +216,15 @@ def _total(m: Measure, relation: Relation, scan: Scan, schema: Schema, stored: S
         return rows
     if m.what not in ("count", "sum") or not isinstance(m.of, Name):
         return None
-    kind, base = plain(m.of, relation, schema, stored)
+    kind, _ = plain(m.of, relation, schema, stored)
     if kind is None:
         return None
     if m.what == "count" and not kind.nullable:
         return rows
-    known = declared(kind)
-    whole = known.type == "integer" and base in INTEGERS and known.grid in (None, 1)
-    if not whole and not (known.type == "real" and base == "DOUBLE" and known.grid is None):
-        return None
-    if m.what == "sum" and not (known.bounded and step_bounds(known, m.grid) == (m.low, m.high)):
-        return None
-    return Total(m, m.of.name.removeprefix(f"{scan.alias}."), known, base)
+    name, known = m.of.name.removeprefix(f"{scan.alias}."), declared(kind)
+    there = stored[scan.table].get(name, "")
+    alike = counts(known, there) if m.what == "count" else sums(known, there, m)
+    return Total(m, name, known, there) if alike else None
 
 
 def _new_names(taken: Sequence[str], count: int) -> tuple[str, ...]:
