@@ -14,6 +14,10 @@ that each of a hundred equal rows has the same chance as the one that is differe
 the order of the rows. A unit that comes or goes changes the bounded table by its own retained rows and by nothing
 else, and those obey the limits. This holds for every key, a published one too, so privacy does not rest on the secret.
 
+**Groups with one number.** A group of unknown keys is numbered by a public hash, so somebody can write two groups that
+share a number. A unit that has two such groups numbers all of its own groups instead, 0, 1, …, in ascending order of
+their keys: NULL last, text by its bytes, FALSE before TRUE. That, too, depends on its own rows alone.
+
 **What the secret is for.** Without the key the tags look like coins, so nobody who writes rows into the table can
 arrange that theirs, or somebody else's, are retained, and each group of a unit is retained equally often.
 
@@ -28,7 +32,7 @@ Vocabulary: `owner` number 0, 1, … of who is bounded (a unit, or a pair) · `p
 `layout` the bits of a key, high to low: owner, tag, code · `crowded` an owner that has more than its bound.
 """
 
-from noisette.engines.bounding.choice import MOST_GROUPS, Content, first_groups, retained
+from noisette.engines.bounding.choice import MOST_GROUPS, Content, first_groups, own_groups, retained
 from noisette.engines.bounding.words import dense, firsts
 
-__all__ = ["MOST_GROUPS", "Content", "dense", "first_groups", "firsts", "retained"]
+__all__ = ["MOST_GROUPS", "Content", "dense", "first_groups", "firsts", "own_groups", "retained"]

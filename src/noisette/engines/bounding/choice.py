@@ -31,7 +31,7 @@ from noisette.engines.bounding.words import (
 from noisette.errors import InputError
 from noisette.query.schema import Limits
 
-__all__ = ["MOST_GROUPS", "Content", "first_groups", "retained"]
+__all__ = ["MOST_GROUPS", "Content", "first_groups", "own_groups", "retained"]
 
 
 class Content(Protocol):
@@ -90,6 +90,27 @@ def retained(
         one = replace(table, rows=_zeros(len(unit))) if rows is None and group is not None else table
         _bound_rows(one, units[_where(mask)], limits.rows, mask)
     return mask
+
+
+def own_groups(identity: Codes, group: Codes, code: Codes, some: Places) -> Codes:
+    """Return the groups, where each unit that has two groups with one number gets the ranks of its own groups' codes.
+
+    `identity` says whose a row is. Codes are exact, in ascending order of the keys; `some` are the places of the rows
+    whose group may share its number with another one. Codes of other units do not change a rank.
+
+    >>> identity, group, code = np.array([1, 1, 1, 2, 2]), np.array([7, 7, 8, 7, 8]), np.array([50, 30, 40, 30, 40])
+    >>> own_groups(identity, group, code, np.arange(5))
+    array([2, 0, 1, 7, 8])
+    """
+    order = some[np.lexsort([code[some], group[some], identity[some]])]
+    shared = ~starts(identity[order]) & ~starts(group[order]) & starts(code[order])
+    at = np.flatnonzero(np.isin(identity, identity[order[shared]]))
+    order = at[np.lexsort([code[at], identity[at]])]
+    begins = starts(identity[order])
+    rank = np.cumsum(begins | starts(code[order])) - 1
+    owned = group.copy()
+    owned[order] = rank - rank[begins][np.cumsum(begins) - 1]
+    return owned
 
 
 def _check(unit: Codes, identity: Codes | None, group: Codes | None, rows: Content | None, key: bytes) -> None:

@@ -4,8 +4,8 @@ Whose a row is and where it counts must be exact, and the choice for a unit may 
 that no other unit can change it. Whole numbers are their own identity. Other units, and groups of unknown keys, are
 represented by a hash, which is a function of the value alone. Beside its hash such a unit is fetched as it is, and
 numbered by its value: the numbers say exactly which rows are of one unit, the hash says which of them are retained.
-(By numbers in order of appearance alone one new unit would shift all others, and with them what they retain.) Where two
-groups share a hash, the choice is made unit by unit for the units it concerns.
+(By numbers in order of appearance alone one new unit would shift all others, and with them what they retain.) A unit
+that has two groups with one hash numbers its own groups by the order of their keys instead (`bounding`).
 """
 
 import math
@@ -19,7 +19,7 @@ import pyarrow
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, firsts, retained
+from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, firsts, own_groups, retained
 from noisette.engines.contract import INTEGERS, base_type
 from noisette.engines.duckdb.fetch import BATCH, BATCH_WITH_TEXT, IDENTITY, Columns, Maker, as_held, fetched, taken
 from noisette.engines.duckdb.identity import bytes_of
@@ -284,16 +284,18 @@ class _Rows:
 
     def retained(self, choice: "_Choice") -> NDArray[np.bool_]:
         """Which rows are retained."""
-        key, limits = choice.key, choice.limits
-        mask = retained(self.unit, identity=self.identity, group=self.tag, rows=self.content, key=key, limits=limits)
-        if self.tag is None or not len(choice.tags):
-            return mask
-        for one in np.unique(self.identity[np.isin(self.tag, choice.tags)]):
-            at = np.flatnonzero(self.identity == one)
-            group = _own_groups(self.tag[at], self.code[at])
-            rows = None if self.content is None else self.content[at]
-            mask[at] = retained(self.unit[at], group=group, rows=rows, key=key, limits=limits)
-        return mask
+        group = self.tag
+        if group is not None and len(choice.tags):
+            some = np.flatnonzero(np.isin(group, choice.tags))
+            group = own_groups(self.identity, group, self.code, some)
+        return retained(
+            self.unit,
+            identity=self.identity,
+            group=group,
+            rows=self.content,
+            key=choice.key,
+            limits=choice.limits,
+        )
 
     def firsts(self, at: NDArray[np.intp], size: int, limits: Limits) -> pyarrow.Array:
         """TRUE in one of the retained rows of each unit in each group, NULL in the others."""
@@ -316,9 +318,3 @@ class _Choice:
 def single_row(limits: Limits) -> bool:
     """Whether a unit has one row in a group at most."""
     return 1 in (limits.rows, limits.rows_per_group)
-
-
-def _own_groups(tag: _Codes, code: _Codes) -> _Codes:
-    """The groups of one unit: by their tags if these are different, else by their rank among its own groups."""
-    ranks = np.unique(code, return_inverse=True)[1]
-    return tag if len(np.unique(tag)) == ranks.max() + 1 else ranks.astype(np.int64)

@@ -137,7 +137,7 @@ class Memory(Source):
         left = defaultdict(list)
         for unit, own in owned.items():
             whose = np.full(len(own), unit if plain else _signed(self._hash(unit)), np.int64)
-            tags = np.array([self._tag(place, request) for place, _ in own], np.int64) if request.keys else None
+            tags = self._own_groups([place for place, _ in own], request) if request.keys else None
             columns = tuple(self._words([row[name] for _, row in own], scope[name]) for name in ties)
             words = TieBreak(columns, mix_of(secret)) if ties else None
             mask = retained(whose, group=tags, rows=words, key=choice_key(secret), limits=limits)
@@ -145,6 +145,14 @@ class Memory(Source):
                 if there:
                     left[place].append(row)
         return left
+
+    def _own_groups(self, places: Sequence[_Place], request: Request) -> Any:
+        """The groups of one unit's rows: by their tags, or by their order where two of its groups share a tag."""
+        own = sorted(set(places), key=_ascending)
+        tags = {place: self._tag(place, request) for place in own}
+        if len(set(tags.values())) < len(own):
+            tags = {place: rank for rank, place in enumerate(own)}
+        return np.array([tags[place] for place in places], np.int64)
 
     def _tag(self, place: _Place, request: Request) -> int:
         """A group as a number: its place among all groups, or a hash where not all keys are known."""
@@ -228,6 +236,11 @@ def _key(e: Expression, domain: tuple[Value, ...] | None, scope: Mapping[str, Ki
         domain = tuple(None if v is None else int(Fraction(v) / kind.grid) for v in domain)  # type: ignore[arg-type]
     places = {float(v) if isinstance(v, Fraction) else v: i for i, v in enumerate(domain)}
     return lambda row: places.get(value(row), _OUTSIDE)
+
+
+def _ascending(place: _Place) -> Any:
+    """By what groups are in ascending order: key after key, NULL last."""
+    return [(value is None, value) for value in place]
 
 
 def _released(order: Sequence[_Place], request: Request, scope: Mapping[str, Kind]) -> pyarrow.Table:
