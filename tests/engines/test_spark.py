@@ -2,8 +2,10 @@
 
 import gc
 import os
+import threading
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pyarrow
 import pytest
@@ -17,6 +19,7 @@ from noisette.engines.memory.source import Memory
 from noisette.engines.needed import needed_of_request
 from noisette.engines.spark import executor, opening, routing
 from noisette.engines.spark.executor import Layout, _copies, ask, of_units
+from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, spark_tables
 from noisette.engines.spark.source import Spark
 from noisette.engines.spark.versions import version_at
@@ -474,9 +477,20 @@ def test_rows_are_not_held_where_the_data_changed_or_nothing_says_so(sail, tmp_p
     assert not unpinned._held._frames
 
 
+def test_a_server_that_is_gone_keeps_nobody_waiting():
+    """A client of Spark Connect tries for minutes; whoever lets go of a source does not."""
+    asked, answered = threading.Event(), threading.Event()
+    frame = SimpleNamespace(unpersist=lambda: asked.set() or answered.wait())
+    held = Held()
+    held.put("key", HeldRows(frame, Layout((), ()), {}, firsts=False))
+    del held
+    assert asked.wait(60)
+    answered.set()
+
+
 def test_a_frame_that_is_no_longer_held_is_forgotten(sail, tmp_path, monkeypatch):
     gone = []
-    monkeypatch.setattr("noisette.engines.spark.held._forget", gone.append)
+    monkeypatch.setattr("noisette.engines.spark.held._forget", lambda *held: gone.extend(held))
     source = on_disk(sail, tmp_path, SIXTY)
     for rows in range(1, 7):
         counted(source, OWNED, "who", Limits(rows=rows), Measure("rows"))

@@ -7,7 +7,9 @@ held.
 
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from noisette.engines.duckdb.held import serves
@@ -63,13 +65,17 @@ class Held:
             _forget(self._frames.popitem(last=False)[1])
 
     def __del__(self) -> None:
-        for rows in self._frames.values():
-            _forget(rows)
+        _forget(*self._frames.values())
 
 
-def _forget(rows: HeldRows) -> None:
-    """Let Spark forget a frame; a session that has ended has forgotten it already."""
-    try:
-        rows.frame.unpersist()
-    except Exception:
-        return
+def _forget(*held: HeldRows) -> None:
+    """Let Spark forget frames, without waiting: a client tries for minutes to reach a server that is gone."""
+
+    def forget() -> None:
+        for rows in held:
+            with suppress(Exception):  # a session that has ended has forgotten them already
+                rows.frame.unpersist()
+
+    if held:
+        with suppress(RuntimeError):  # this process ends, and its session with it
+            Thread(target=forget, daemon=True).start()
