@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from fractions import Fraction
@@ -486,6 +488,20 @@ def test_a_server_that_is_gone_keeps_nobody_waiting():
     del held
     assert asked.wait(60)
     answered.set()
+
+
+def test_a_process_that_holds_rows_ends():
+    """A thread that starts while the interpreter ends would never be there, and whoever waits for it never done."""
+    made = """
+from types import SimpleNamespace
+from noisette.engines.spark.executor import Layout
+from noisette.engines.spark.held import Held, HeldRows
+held = Held()
+held.put("key", HeldRows(SimpleNamespace(unpersist=print), Layout((), ()), {}, firsts=False))
+print("end")
+"""
+    ran = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True, text=True, timeout=60)
+    assert ran.stdout == "end\n"
 
 
 def test_a_frame_that_is_no_longer_held_is_forgotten(sail, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
+from sys import is_finalizing
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,5 @@ def _forget(*held: HeldRows) -> None:
             with suppress(Exception):  # a session that has ended has forgotten them already
                 rows.frame.unpersist()
 
-    if held:
-        with suppress(RuntimeError):  # this process ends, and its session with it
-            Thread(target=forget, daemon=True).start()
+    if held and not is_finalizing():  # a process that ends starts no thread, and its session ends with it
+        Thread(target=forget, daemon=True).start()

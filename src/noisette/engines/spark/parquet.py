@@ -28,7 +28,7 @@ __all__ = ["Files", "files_of", "tables_in"]
 Split: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 """What one task reads: files by their numbers, and row groups of each."""
 
-_ROWS, _AT_ONCE = 1 << 21, 1 << 20  # rows of a split, if there are that many; and of a table that is read at once
+_ROWS, _AT_ONCE = 1 << 22, 1 << 20  # rows of a split, if there are that many; and of a table that is read at once
 _SPLITS = 1 << 16  # at most
 _TASKS, _ENDS = 32, 64  # tasks that look at the ends of files, and how many of them one looks at, if tasks are left
 _ABOUT = pyarrow.schema(
@@ -49,7 +49,7 @@ class Files:
     def splits(self) -> tuple[Split, ...]:
         """All row groups, in splits of similar size.
 
-        >>> Files(("a", "b"), ((1 << 20, 1 << 20, 7), (9,)), frozenset()).splits
+        >>> Files(("a", "b"), ((1 << 21, 1 << 21, 7), (9,)), frozenset()).splits
         (((0, (0, 1)),), ((0, (2,)), (1, (0,))))
         """
         most = max(_ROWS, sum(map(sum, self.rows)) // _SPLITS)

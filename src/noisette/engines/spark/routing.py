@@ -32,7 +32,7 @@ __all__ = ["counted", "few_differ", "read_by_executors", "routed"]
 
 _OWNER = "owner"
 _USUAL = 200  # partitions, as Spark has them
-_A_BUCKET = 1 << 18  # rows of a bucket at least, if there are more: a task for fewer costs more than it computes
+_A_BUCKET = 1 << 21  # rows of a bucket at least, if there are more: a task for fewer costs more than it computes
 _FEW = 1 << 17  # different rows that are counted sooner than sent
 
 
