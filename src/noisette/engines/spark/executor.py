@@ -64,6 +64,7 @@ PACKED = pyarrow.schema(
 
 _DIGIT = 7  # bits: a row that stands for many is copied less than 128 times, whatever its number is
 _CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
+_A_PARCEL = 256  # rows, about: with many buckets, more rows are packed at once
 _FAILED = "An executor could not compute this; what it said stays inside, since it may quote data."
 
 
@@ -109,7 +110,11 @@ def reading(files: "Files", names: Sequence[str], schema: pyarrow.Schema) -> "Ca
     """A function of numbers of splits: the columns that they have of files, under the names and types of a schema."""
 
     def read(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-        for table in _read(files, names, schema, batches):
+        from noisette.engines.spark.parquet import tables_in
+
+        splits = files.splits
+        wanted = (splits[number] for batch in batches for number in batch.column(0).to_pylist())
+        for table in tables_in(files, wanted, names, schema):
             yield from table.to_batches()
 
     return read
@@ -119,19 +124,12 @@ def sending(
     files: "Files", names: Sequence[str], schema: pyarrow.Schema, unit: str, buckets: Sequence[int], number: int
 ) -> Function:
     """The same, of rows that are packed for the bucket of their unit (`packing`); `number` is that of the table."""
+    read, most = reading(files, names, schema), max(_CHUNK // 2, _A_PARCEL * len(buckets))
 
     def sent(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-        return _quietly(lambda: packed(_read(files, names, schema, batches), unit, buckets, number, hash_of=_hashed))
+        return _quietly(lambda: packed(_tables(read(batches), most), unit, buckets, number, hash_of=_hashed))
 
     return sent
-
-
-def _read(files: "Files", names: Sequence[str], schema: pyarrow.Schema, batches: Batches) -> Iterator[pyarrow.Table]:
-    from noisette.engines.spark.parquet import tables_in
-
-    splits = files.splits
-    wanted = (splits[number] for batch in batches for number in batch.column(0).to_pylist())
-    return tables_in(files, wanted, names, schema)
 
 
 def _hashed(units: pyarrow.Table) -> pyarrow.Table:

@@ -29,7 +29,7 @@ Split: TypeAlias = tuple[tuple[int, tuple[int, ...]], ...]
 """What one task reads: files by their numbers, and row groups of each."""
 
 _ROWS, _AT_ONCE = 1 << 22, 1 << 20  # rows of a split, if there are that many; and of a table that is read at once
-_SPLITS = 1 << 16  # at most
+_SPLITS = 1 << 14  # at most
 _TASKS, _ENDS = 32, 64  # tasks that look at the ends of files, and how many of them one looks at, if tasks are left
 _ABOUT = pyarrow.schema(
     {"file": pyarrow.int64(), "rows": pyarrow.list_(pyarrow.int64()), "columns": pyarrow.list_(pyarrow.int64())}
