@@ -17,7 +17,7 @@ from noisette.engines.spark import executor, packing
 from noisette.engines.spark.executor import reading, sending
 from noisette.engines.spark.opening import spark_tables
 from noisette.engines.spark.packing import bucket_keys, packed, unpacked
-from noisette.engines.spark.parquet import Files, _about, files_of, tables_in
+from noisette.engines.spark.parquet import _ROWS, Files, _about, files_of, tables_in
 from noisette.engines.spark.source import Spark
 from noisette.errors import NoisetteError, UnfinishedError
 from noisette.query.expression import Name
@@ -76,9 +76,9 @@ def test_all_row_groups_are_in_one_split_each():
     files = Files(tuple("abc"), ((1 << 20,) * 5, (3,) * 100, (1 << 23, 1)), frozenset())
     every = [(file, group) for split in files.splits for file, groups in split for group in groups]
     assert every == [(file, group) for file, rows in enumerate(files.rows) for group in range(len(rows))]
-    assert (
-        max(sum(files.rows[file][g] for g in groups) for split in files.splits[:-2] for file, groups in split) < 1 << 22
-    )
+    sizes = [[files.rows[file][group] for file, groups in split for group in groups] for split in files.splits]
+    assert all(sum(rows) <= _ROWS or len(rows) == 1 for rows in sizes)
+    assert len(sizes) == 4
 
 
 def test_a_file_that_changed_is_not_read(tmp_path):
