@@ -65,6 +65,7 @@ PACKED = pyarrow.schema(
 _DIGIT = 7  # bits: a row that stands for many is copied less than 128 times, whatever its number is
 _CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
 _A_PARCEL = 256  # rows, about: with many buckets, more rows are packed at once
+_GATHERED = 1 << 30  # bytes of rows that are packed at once, if there is more than one batch
 _FAILED = "An executor could not compute this; what it said stays inside, since it may quote data."
 
 
@@ -127,9 +128,21 @@ def sending(
     read, most = reading(files, names, schema), max(_CHUNK // 2, _A_PARCEL * len(buckets))
 
     def sent(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
-        return _quietly(lambda: packed(_tables(read(batches), most), unit, buckets, number, hash_of=_hashed))
+        return _quietly(lambda: packed(_gathered(read(batches), most), unit, buckets, number, hash_of=_hashed))
 
     return sent
+
+
+def _gathered(batches: Batches, most: int) -> Iterator[pyarrow.Table]:
+    """The rows as tables of about `most` rows, or fewer long ones: no column of a table has 2^31 bytes."""
+    some: list[pyarrow.RecordBatch] = []
+    for batch in batches:
+        if sum(map(len, some)) >= most or sum(one.nbytes for one in [*some, batch]) > _GATHERED:
+            yield from [pyarrow.Table.from_batches(some)] if some else []
+            some = []
+        some.append(batch)
+    if some:
+        yield pyarrow.Table.from_batches(some)
 
 
 def _hashed(units: pyarrow.Table) -> pyarrow.Table:

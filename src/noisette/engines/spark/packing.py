@@ -27,7 +27,7 @@ PARCEL = pyarrow.schema({"bucket": pyarrow.int32(), "table": pyarrow.int32(), "r
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, odd
 _HALF = np.uint64(32)
 _BYTES = 1 << 17  # of a parcel, about: Spark hands on up to ten thousand at once, below 2^31 bytes
-_FEW = 256  # values of a dictionary
+_FEW, _SMALL = 256, 1 << 14  # values of a dictionary, and its bytes, which travel with each parcel
 _LOOK = 1024  # values that are looked at, before all are
 _NARROW = (pyarrow.int8(), pyarrow.int16(), pyarrow.int32())
 
@@ -137,7 +137,7 @@ def _narrow(column: pyarrow.ChunkedArray) -> pyarrow.Array:
         return column.cast(kind) if kind.bit_width < column.type.bit_width else column
     if types.is_string(column.type) and len(column.slice(0, _LOOK).unique()) <= _FEW:
         found = column.dictionary_encode()
-        if len(found.dictionary) <= _FEW:
+        if len(found.dictionary) <= _FEW and found.dictionary.nbytes <= _SMALL:
             return pyarrow.DictionaryArray.from_arrays(found.indices.cast(pyarrow.int16()), found.dictionary)
     return column
 

@@ -77,6 +77,8 @@ def files_of(table: SparkTable, frame: "DataFrame") -> Files | None:
             found = _looked_at(table.session, addresses, _expected(frame, table.session))
     except Exception:  # Spark will say what is wrong, if anything is
         return None
+    if [about["file"] for about in found] != list(range(len(addresses))):
+        return None
     rows = tuple(tuple(about["rows"]) for about in found)
     shared = frozenset.intersection(*(frozenset(about["columns"]) for about in found))
     names = frozenset(name for i, name in enumerate(frame.columns) if i in shared)
@@ -92,8 +94,7 @@ def _looked_at(session: Any, addresses: Sequence[str], expected: pyarrow.Schema)
         yield pyarrow.RecordBatch.from_pylist(found, _ABOUT)
 
     frame = session.range(0, len(addresses), 1, tasks).mapInArrow(look, spark_schema(_ABOUT))
-    found = sorted(frame.toArrow().to_pylist(), key=lambda about: about["file"])
-    return found if [about["file"] for about in found] == list(range(len(addresses))) else []
+    return sorted(frame.toArrow().to_pylist(), key=lambda about: about["file"])
 
 
 def _about(address: str, expected: pyarrow.Schema) -> dict[str, list[int]]:
@@ -110,13 +111,9 @@ def _about(address: str, expected: pyarrow.Schema) -> dict[str, list[int]]:
 
 
 def _same(stored: pyarrow.Schema, field: pyarrow.Field) -> bool:
-    """Whether a file has one column of that very name and type; text may be a dictionary, or have long offsets."""
-    if "." in field.name or len(found := stored.get_all_field_indices(field.name)) != 1:
-        return False
-    kind = stored.field(found[0]).type
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(kind == field.type or (types.is_large_string(kind) and types.is_string(field.type)))
+    """Whether a file has one column of that very name and type: a cast could fail on a value, or on many long ones."""
+    found = stored.get_all_field_indices(field.name)
+    return "." not in field.name and len(found) == 1 and stored.field(found[0]).type == field.type
 
 
 def _of_old_calendar(about: dict[bytes, bytes]) -> bool:
@@ -164,8 +161,7 @@ def tables_in(
                     raise OSError("a file changed")
                 for some in _together(groups, rows):
                     found = file.read_row_groups(some, columns=list(names), use_threads=False)
-                    made = [found.column(name).cast(f.type, safe=False) for name, f in zip(names, schema, strict=True)]
-                    yield pyarrow.table(made, schema)
+                    yield pyarrow.table([found.column(name) for name in names], schema)
 
 
 def _together(groups: Sequence[int], rows: Sequence[int]) -> Iterator[list[int]]:
