@@ -26,6 +26,11 @@ def stored(session, folder, tables, *, valid=False):
 
 def in_files(session, folder, tables, *, valid=False):
     """A source of tables by the paths of Parquet files, which executors read themselves where they can."""
+    return Spark(files(session, folder, tables, valid=valid))
+
+
+def files(session, folder, tables, *, valid=False):
+    """Tables as several Parquet files each, by their paths."""
     for name, table in tables.items():
         (folder / name).mkdir()
         made = _readable(valid_table(table, name) if valid else table, valid=valid)
@@ -34,7 +39,7 @@ def in_files(session, folder, tables, *, valid=False):
             parquet.write_table(
                 made.slice(i * step, step), folder / name / f"{i}.parquet", row_group_size=step // 2 + 1
             )
-    return Spark(spark_tables(session, {name: f"{folder}/{name}" for name in tables}))
+    return spark_tables(session, {name: f"{folder}/{name}" for name in tables})
 
 
 def frames(session, folder, tables, *, valid=False):

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,10 @@ def spark() -> Iterator[Place]:
 
 
 def in_session(session: Any, folder: Path, *, valid: bool = False) -> Place:
-    """Places worlds in files that a session reads, in several partitions; the last few stay."""
-    from tests.spark import frames
+    """Places worlds in turn as frames of several partitions and as files that executors read; the last few stay."""
+    from tests.spark import files, frames
 
+    turns = cycle((frames, files))
     placed: deque[Path] = deque()
 
     def put(tables: dict[str, pyarrow.Table]) -> Any:
@@ -101,7 +103,9 @@ def in_session(session: Any, folder: Path, *, valid: bool = False) -> Place:
         placed[-1].mkdir(parents=True)
         if len(placed) > MOST:
             shutil.rmtree(placed.popleft())
-        return frames(session, placed[-1], tables, valid=valid)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a server that does not encrypt
+            return next(turns)(session, placed[-1], tables, valid=valid)
 
     return Place(put, _of_one_unit)
 
