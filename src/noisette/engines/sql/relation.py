@@ -137,7 +137,7 @@ def _join(relation: Join, names: Collection[str], reading: Reading) -> exp.Selec
         if ordered:
             parts = [*_parts("l", left, used), *_parts("r", right, used)]
             both = limits.multiplies or limits.child is not None
-            made[ORDER] = order_of(parts, reading.seed) if both else column(ORDER, owner)
+            made[ORDER] = order_of(parts, reading.salt) if both else column(ORDER, owner)
     tables = [rows.subquery(side, copy=False) for side, rows in sides.items()]
     met = chain(exp.And, conditions)
     rows = exp.select(*listed(made), copy=False).from_(tables[0], copy=False)
@@ -155,7 +155,7 @@ def _join_by_value(relation: Join, names: Collection[str], limits: Retention, re
     below = replace(reading, ordered=False, owned=True)
     sides = zip((relation.left, relation.right), shapes, (limits.left, limits.right), limits.by_value, strict=True)
     left, right = (
-        per_value(_side(side, used, most, below), [n for n in shape.columns if n in used], by, reading.seed)
+        per_value(_side(side, used, most, below), [n for n in shape.columns if n in used], by, reading.salt)
         for side, shape, most, by in sides
     )
     met = chain(exp.And, [_equal(a, shapes[0].columns[a], b, shapes[1].columns[b]) for a, b in relation.on])
@@ -257,7 +257,7 @@ def _copies(relation: Copies, names: Collection[str], reading: Reading) -> exp.S
         copy = exp.cast(number(i), "BIGINT")
         columns = same | ({relation.number: copy} if relation.number in names else {})
         if ORDER in same:
-            columns[ORDER] = order_of([column(ORDER), copy], reading.seed)
+            columns[ORDER] = order_of([column(ORDER), copy], reading.salt)
         made.append(selected(rows.copy(), columns))
     return selected(
         exp.union(*made, distinct=False), {name: column(name) for name in (*names, *_same((), shape, reading))}
@@ -277,5 +277,5 @@ def _per_unit(relation: PerUnit, names: Collection[str], reading: Reading) -> ex
     made: dict[str, exp.Expr] = {name: column(name) for name in (UNIT, *keys) if name == UNIT or name in names}
     made |= {name: part.result(column(name)) for name, part in wanted.items()}
     if reading.ordered:
-        made[ORDER] = order_of([column(name) for name in keys], reading.seed)
+        made[ORDER] = order_of([column(name) for name in keys], reading.salt)
     return selected(rows, made).group_by(*(column(name) for name in (UNIT, *keys)))

@@ -20,9 +20,9 @@ ORDER = "order"
 """The column by which rows of a unit are retained; like `UNIT` no other column can have its name."""
 
 
-def order_of(parts: Sequence[exp.Expr], seed: int) -> exp.Expr:
+def order_of(parts: Sequence[exp.Expr], salt: int) -> exp.Expr:
     """What rows are ordered by: a hash of their parts, then the parts, since hashes may be equal."""
-    return row_of(hash_of(number(seed), *parts), *parts)
+    return row_of(hash_of(number(salt), *parts), *parts)
 
 
 def retained(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
@@ -30,10 +30,10 @@ def retained(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
     return _first(rows, names, limit, [UNIT], column(ORDER))
 
 
-def per_value(rows: exp.Select, names: Sequence[str], limit: PerValue, seed: int) -> exp.Select:
+def per_value(rows: exp.Select, names: Sequence[str], limit: PerValue, salt: int) -> exp.Select:
     """The first rows with each value, by all columns that the question uses: rows that tie are the same to it."""
     known = chain(exp.And, [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in limit.columns])
-    order = order_of([column(name) for name in names], seed)
+    order = order_of([column(name) for name in names], salt)
     return _first(selected(rows, {n: column(n) for n in names}).where(known), names, limit.rows, limit.columns, order)
 
 

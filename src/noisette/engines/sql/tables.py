@@ -41,7 +41,7 @@ class Reading:
     schema: Schema
     stored: Stored
     raw: frozenset[str]
-    seed: int
+    salt: int
     read: Mapping[str, tuple[str, ...]]
     ordered: bool = False
     owned: bool = True
@@ -59,7 +59,7 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
     made = {name: column(stem, own) if name in reading.raw else clean(stem) for name, stem in plain.items()}
     private = not table.public and table.unit is not None
     if private and reading.ordered:
-        made[ORDER] = order_of([clean(name) for name in reading.read.get(table.name, ())], reading.seed)
+        made[ORDER] = order_of([clean(name) for name in reading.read.get(table.name, ())], reading.salt)
     if private and reading.owned:
         return _owned(table, made, reading)
     return exp.select(*listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
