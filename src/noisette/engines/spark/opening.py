@@ -53,7 +53,7 @@ class SparkTable:
 
     @property
     def format(self) -> str | None:
-        """How the files of a path are written; None for what is no path, or of which it is not known."""
+        """The format of the files at a path; None for a table that is no path, or whose ending is unknown."""
         if self.path is None:
             return None
         ending = _ending(self.path)

@@ -127,7 +127,7 @@ def _of_old_calendar(about: dict[bytes, bytes]) -> bool:
 
 
 def _expected(frame: "DataFrame", session: Any) -> pyarrow.Schema:
-    """The columns as Spark would hand them on; those that executors never read by themselves are binary nulls."""
+    """The columns as Spark would hand them on; those that only Spark reads have the type null."""
     from pyspark.sql.pandas.types import to_arrow_type
 
     old = session.conf.get(_REBASED, "CORRECTED").upper() == "LEGACY"
