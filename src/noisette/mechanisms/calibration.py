@@ -106,8 +106,9 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
 
     near = Fraction(gaussian_distance(promise.epsilon, promise.delta)) ** 2 / 2 / times if concentrated else None
     low = promise.epsilon**2 / (100 * times * (1 - _log(promise.delta))) if concentrated else promise.epsilon / times
-    if near:
-        low = low * (1 << max(0, floor_log2(near / low))) if low else near
+    start = near or (_pure_within(promise) / times if not concentrated else None)
+    if start:
+        low = low * (1 << max(0, floor_log2(start / low))) if low else start
     while delta(low) > promise.delta:
         low /= 2
     high = 2 * low
@@ -118,6 +119,12 @@ def _shared(mechanism: type[M], promise: Promise, sensitivity: Distance, times: 
     while high > low * Fraction(10001, 10000):
         low, high = halved(delta, promise.delta, low, high, times=1)
     return one(share(low))
+
+
+def _pure_within(promise: Approx) -> Fraction:
+    """About the largest total t for which Pure(t) keeps the promise: (e^t - e^epsilon)/(e^t + 1) <= delta."""
+    e, delta = float(promise.epsilon), float(promise.delta)
+    return Fraction(e + math.log1p(delta * math.exp(-e)) - math.log1p(-delta)) if delta < 1 else promise.epsilon
 
 
 def _log(delta: Fraction) -> Fraction:
