@@ -142,7 +142,7 @@ def measured(bench: Bench, made: Any, folder: Path, rows: int) -> tuple[Table, l
     (folder / "scratch").mkdir(exist_ok=True)
     jobs = [*raw_jobs(made.read.parquet(path)), *our_jobs(made, path, folder / "scratch")]
     jobs = [job for job in jobs if rows < LARGE or job.name in (RAW, FIRST)]
-    ns = bench.measure(f"{rows:,} rows", jobs, rounds=bench.pick(3, 2), clock=seconds_of)
+    ns = bench.measure(f"{rows:,} rows", jobs, rounds=bench.pick(5, 2), clock=seconds_of)
     lines, checks = [], []
     for (ours, theirs), target in TARGETS.items():
         if ours not in ns or theirs not in ns:

@@ -158,7 +158,9 @@ def asked(folder):
         tried(lambda: data.sql(QUESTIONS[-1], spend=nz.Approx(2, "1e-9")))
     with replaced(source, "of_retained", lambda layout, _, result: of_retained(layout, quoting, result)):
         tried(lambda: data.sql(QUESTIONS[1], spend=nz.Approx(2, "1e-9")))
-    with replaced(source, "retaining", lambda layout, retain: retaining(QuotingLayout(layout), retain)):
+    with replaced(source, "retaining", lambda layout, *made: retaining(QuotingLayout(layout), *made)):
+        tried(lambda: data.sql("SELECT sum(level) AS l FROM visits", spend=2))
+    with replaced(source, "retaining", lambda layout, retain, _: retaining(layout, retain, quoting)):
         tried(lambda: data.sql("SELECT sum(level) AS l FROM visits", spend=2))
     cells = visits(folder).selectExpr("note AS k0", "amount AS m0").dropDuplicates(["k0"])
     scratch = Scratch.of(folder / "scratch")

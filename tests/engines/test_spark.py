@@ -19,7 +19,7 @@ import noisette as nz
 from noisette.engines import open_source
 from noisette.engines.memory.source import Memory
 from noisette.engines.needed import needed_of_request
-from noisette.engines.spark import executor, opening, routing
+from noisette.engines.spark import commit, executor, opening, routing
 from noisette.engines.spark.executor import Layout, _copies, ask, of_units
 from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, spark_tables
@@ -228,7 +228,7 @@ def test_units_that_are_torn_apart_are_noticed(engine, request, tmp_path, monkey
     session = request.getfixturevalue(engine)
     right = many(Memory({"t": MANY}, hash_of=duckdb_hash))
     assert many(stored(session, tmp_path, {"t": MANY})) == right
-    monkeypatch.setattr(routing, "_together", lambda sent, *_: routing.functions_of(sent).rand())
+    monkeypatch.setattr(routing, "together", lambda sent, *_: routing.functions_of(sent).rand())
     assert many(stored(session, tmp_path, {"t": MANY}))[:2] > right[:2]
 
 
@@ -245,7 +245,7 @@ def test_units_in_text_that_is_not_valid_stay_together(spark, tmp_path, monkeypa
     columns = {"who": Kind("text"), "x": WHOLE}
     asked = columns, "who", Limits(rows=1), Measure("rows"), Measure("units")
     assert counted(stored(spark, tmp_path, table), *asked) == counted(Memory(table), *asked) == [[3], [3]]
-    monkeypatch.setattr(routing, "_together", lambda sent, unit, _: routing.quoted(sent, unit))
+    monkeypatch.setattr(routing, "together", lambda sent, unit, _: routing.quoted(sent, unit))
     assert counted(stored(spark, tmp_path, table), *asked) != [[3], [3]]
 
 
@@ -463,6 +463,91 @@ def test_rows_are_held_for_questions_that_retain_the_same(sail, tmp_path, monkey
     counted(source, *bounds, Limits(rows=2), total)  # other limits
     counted(source, *bounds, Limits(rows=2), total, keys=(X,))  # other groups
     assert len(made) == 3
+
+
+def test_few_parts_come_in_the_pass_that_retains_rows(sail, tmp_path, monkeypatch):
+    """Also where what a task retains is held in several pieces: its parts come with the first one."""
+    monkeypatch.setattr(executor, "_CHUNK", 7)
+    source, again = on_disk(sail, tmp_path, SIXTY), []
+    read = "noisette.engines.spark.source.of_retained"
+    monkeypatch.setattr(read, lambda *given: again.append(given) or executor.of_retained(*given))
+    total, bounds = Measure("sum", X, Fraction(1), 0, 9), (OWNED, "who", Limits(rows=3))
+    right = counted(open_source({"t": SIXTY}), *bounds, total)
+    assert counted(source, *bounds, total) == right
+    assert not again
+    assert counted(source, *bounds, total) == right
+    assert len(again) == 1
+
+
+class Shown:
+    """A draw that adds nothing, so that a test sees the cells that it gets."""
+
+    def __call__(self, exact, rng):
+        return exact
+
+    def table(self, exact):
+        numbers = {f"m{i}": pyarrow.array(m) for i, m in enumerate(exact.measures)}
+        return pyarrow.table(dict(zip(exact.keys.column_names, exact.keys.columns, strict=True)) | numbers)
+
+    def read(self, table):
+        return table
+
+
+KEYED = pyarrow.table(
+    {
+        "n": [None if i % 13 == 0 else (-5, 0, 3, 9, 10, 2**62, -(2**63))[i % 7] for i in range(200)],
+        "t": [(None, "", "?", "a?", "a", "é", "b")[i // 7 % 7] for i in range(200)],
+        "b": [(None, True, False)[i % 3] for i in range(200)],
+        "x": [i % 11 for i in range(200)],
+    }
+)
+FREE = {"n": Kind("integer"), "t": Kind("text"), "b": Kind("boolean"), "x": WHOLE}
+CLEANED = {
+    "bounds": FREE | {"n": Kind("integer", Fraction(0), Fraction(9))},
+    "an end": FREE | {"n": Kind("integer", Fraction(0))},
+    "no NULL": FREE | {"n": Kind("integer", nullable=False)},
+    "text without NULL": FREE | {"t": Kind("text", nullable=False)},
+    "truth without NULL": FREE | {"b": Kind("boolean", nullable=False)},
+}
+
+
+def cells_sent(sail, folder, columns, monkeypatch, *, keys="ntb"):
+    """What a draw on executors gets, what it should get, and whether groups are sent before they are clean."""
+    table = Table("t", tuple(Column(name, kind) for name, kind in columns.items()))
+    asked = tuple(Name(f"t.{key}") for key in keys)
+    measures = Measure("rows"), Measure("sum", X, Fraction(1), 0, 9)
+    request = Request(Scan("t", "t"), asked, (None,) * len(asked), measures, None)
+    source, whole = stored(sail, folder, {"t": KEYED}), []
+
+    def shown(frame, draw, layout, scratch, rng, *, merge, by):
+        whole.append(by is not None)
+        return commit.noised(frame, draw, layout, rng, merge=merge, by=by).toArrow()
+
+    monkeypatch.setattr("noisette.engines.spark.source.noised_once", shown)
+    source._scratch = "a folder"
+    found = source.release(request, Shown(), {"t": table}, SECRET)
+    rows = sorted(zip(*(c.to_pylist() for c in found.drop_columns(["bucket"]).columns), strict=True), key=repr)
+    right = counted(open_source({"t": KEYED}), columns, None, None, *measures, keys=asked)
+    return rows, right, whole == [True]
+
+
+@pytest.mark.parametrize("keys", ["n", "t", "b", "ntb"])
+def test_groups_of_plain_keys_are_sent_to_the_draw_at_once(sail, tmp_path, monkeypatch, keys):
+    found, right, whole = cells_sent(sail, tmp_path, FREE, monkeypatch, keys=keys)
+    assert found == right
+    assert whole
+
+
+@pytest.mark.parametrize("name", CLEANED)
+def test_keys_that_cleaning_makes_one_are_clean_before_they_are_sent(sail, tmp_path, monkeypatch, name):
+    """A twin that sends them as they are stored draws for a cell twice."""
+    found, right, whole = cells_sent(sail, tmp_path, CLEANED[name], monkeypatch)
+    assert found == right
+    assert not whole
+    (tmp_path / "twin").mkdir()
+    monkeypatch.setattr("noisette.engines.sql.totals.stays_apart", lambda *_: True)
+    found, right, _ = cells_sent(sail, tmp_path / "twin", CLEANED[name], monkeypatch)
+    assert len(found) > len(right)
 
 
 def test_rows_are_not_held_where_the_data_changed_or_nothing_says_so(sail, tmp_path):

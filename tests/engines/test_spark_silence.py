@@ -50,9 +50,9 @@ def test_no_log_plan_or_error_quotes_a_value(asked, place):
 
 
 def test_there_was_something_to_read(asked):
-    """Plans and four errors on stdout; tasks that failed in every log."""
+    """Plans and five errors on stdout; tasks that failed in every log."""
     assert asked["stdout"].count("== Optimized Logical Plan ==") == 5
-    assert asked["stdout"].count("Error: Traceback") == 4
+    assert asked["stdout"].count("Error: Traceback") == 5
     for place in PLACES[1:]:
         assert "An executor could not compute this" in asked[place]
         assert "could not be noised" in asked[place]

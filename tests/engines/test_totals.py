@@ -216,7 +216,6 @@ def test_twins_are_found(where, name, broken, column, monkeypatch):
 @pytest.mark.parametrize(
     "measure",
     [
-        Measure("rows"),
         Measure("distinct", Name("a.whole")),
         Measure("histogram", G, Fraction(1), 0, 2),
         Measure("sum", Call("multiply", (G, Literal(2))), Fraction(1), 0, 4),
@@ -224,7 +223,7 @@ def test_twins_are_found(where, name, broken, column, monkeypatch):
         Measure("sum", Name("a.on a grid"), Fraction(1), -10, 10),  # other steps than those of its grid
         Measure("sum", Name("a.rounded"), Fraction(2), -3, 2**39),  # rounded twice
     ],
-    ids=["rows", "distinct", "histogram", "expression", "bounds", "steps", "rounded"],
+    ids=["distinct", "histogram", "expression", "bounds", "steps", "rounded"],
 )
 def test_other_measures_are_computed_from_rows(measure):
     assert totals_of(Request(SCAN, (), (), (measure,), None), SCHEMA, {"t": STORED}) is None

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "MIX", "SPARSE", "Codes", "Mask", "Places", "Words", "dense", "distinct", "firsts", "found", "members", "pieces",
-    "repeated", "replaced", "starts", "touched",
+    "repeated", "replaced", "sampled", "starts", "touched",
 ]  # fmt: skip
 
 Codes: TypeAlias = NDArray[np.int64]
@@ -57,12 +57,15 @@ def dense(codes: Codes) -> tuple[Codes, int]:
 def _shifted(codes: Codes, least: int, bits: int) -> Codes:
     """Return how far codes are above the least, without the last bits; the difference may need all 64."""
     above = codes.astype(np.int64, copy=False).view(np.uint64) - np.uint64(least % 2**64)
-    return (above >> np.uint64(bits)).view(np.int64)
+    above >>= np.uint64(bits)
+    return above.view(np.int64)
 
 
 def _shared_bits(codes: Codes) -> int:
     """Return how many of the last bits are the same in all codes."""
-    different = int(np.bitwise_or.reduce(codes ^ codes[0]))
+    different = 0
+    for piece in pieces(len(codes)):
+        different |= int(np.bitwise_or.reduce(codes[piece] ^ codes[0]))
     return (different & -different).bit_length() - 1
 
 
@@ -137,6 +140,11 @@ def members(known: Codes, values: Codes) -> tuple[Places, Codes]:
 def _mixed(codes: Codes) -> Words:
     """Spread codes over the 64-bit words, one to one."""
     return codes.view(np.uint64) * MIX
+
+
+def sampled(codes: Codes) -> Mask:
+    """Return where the code is one of about one in 64, the same ones everywhere."""
+    return np.less(_mixed(codes), np.uint64(1 << 58))
 
 
 def found(known: Words, words: Words) -> Codes:

@@ -38,12 +38,14 @@ Columns: TypeAlias = dict[str, Any]
 def fetched(batches: Iterable[Batch], makers: Mapping[str, Maker], by: str) -> list[Columns]:
     """What the makers make of each batch, in parts by the last bits of a column of whole numbers.
 
-    Of a batch with a mask only the rows of the mask count. A single batch is not divided; there must be one.
+    Of a batch with a mask only the rows of the mask count. There are at most as many parts as batches, if these are a
+    sequence. A single batch is not divided; there must be one.
     Of the column IDENTITY there are only numbers, equal for equal values; None if a value of the part is NULL.
     """
     rest = iter(batches)
     first = list(islice(rest, 2))
-    count = _PARTS if len(first) > 1 else 1
+    many = len(batches) if isinstance(batches, Sequence) else _PARTS
+    count = min(_PARTS, 1 << (many.bit_length() - 1)) if len(first) > 1 else 1
     parts = [{name: Identities() if name == IDENTITY else _Growing() for name in makers} for _ in range(count)]
     for batch, mask in chain(first, rest):
         made = {name: maker(batch) for name, maker in makers.items()}

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from noisette.engines.bounding import MOST_GROUPS, dense, first_groups, firsts, own_groups, retained
+from noisette.engines.bounding.words import pieces, sampled
 from noisette.engines.contract import INTEGERS, base_type
 from noisette.engines.duckdb.fetch import BATCH, BATCH_WITH_TEXT, IDENTITY, Columns, Maker, as_held, fetched, taken
 from noisette.engines.duckdb.identity import bytes_of
@@ -151,31 +152,45 @@ def _fetched(
     grouped = size is not None and limit is not None and limit < size <= MOST_GROUPS
     if not grouped and not whole:
         most = BATCH_WITH_TEXT if IDENTITY in makers else BATCH
-        every = session.stream(rows, most, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
-        return _Fetched(every, choice)
+        read = session.stream(rows, most, lambda reader: fetched(((b, None) for b in _some(reader)), makers, UNIT))
+        return _Fetched(read, choice)
     batches = session.stream(rows, BATCH, lambda reader: list(_some(reader)))
+    every = [(batch, None) for batch in batches]
     if not grouped:
-        masks = _crowded([makers[UNIT](batch) for batch in batches], choice.limits)
+        units = [makers[UNIT](batch) for batch in batches]
+        if _mostly_crowded(units, choice.limits):
+            return _Fetched(fetched(every, makers, UNIT), choice)
+        masks = _crowded(units, choice.limits)
         whole_rows = list(zip(batches, masks, strict=True))
         some = pyarrow.Table.from_batches([batch.filter(mask) for batch, mask in whole_rows]).combine_chunks()
         crowded = some.to_batches(max_chunksize=BATCH) or [batches[0].slice(0, 0)]
-        return _Fetched(fetched(((batch, None) for batch in crowded), makers, UNIT), choice, whole_rows)
+        return _Fetched(fetched([(batch, None) for batch in crowded], makers, UNIT), choice, whole_rows)
     assert size is not None
     assert limit is not None
     pairs = [(makers[UNIT](batch), makers["code"](batch)) for batch in batches]
     chosen = first_groups(pairs, groups=size, limit=limit, key=choice.key)
     if chosen is None:
-        return _Fetched(fetched(((batch, None) for batch in batches), makers, UNIT), choice)
+        return _Fetched(fetched(every, makers, UNIT), choice)
     left = replace(choice, limits=replace(choice.limits, groups=None))
-    return _Fetched(fetched(zip(batches, chosen, strict=True), makers, UNIT), left)
+    return _Fetched(fetched(list(zip(batches, chosen, strict=True)), makers, UNIT), left)
 
 
 def _crowded(units: Sequence[_Codes], limits: Limits) -> list[NDArray[np.bool_]]:
     """For each batch the rows of units that have more rows than some limit; other units retain all of their rows."""
-    least = min(limit for limit in (limits.rows, limits.groups, limits.rows_per_group) if limit is not None)
     owner, owners = dense(np.concatenate(units))
-    crowded = (np.bincount(owner, minlength=owners) > least).take(owner)
+    crowded = (np.bincount(owner, minlength=owners) > _least(limits)).take(owner)
     return np.split(crowded, np.cumsum([len(unit) for unit in units])[:-1])
+
+
+def _mostly_crowded(units: Sequence[_Codes], limits: Limits) -> bool:
+    """Whether three rows of four are of such units, by those of one unit in 64: then it saves nothing to tell them."""
+    some = [unit[piece][sampled(unit[piece])] for unit in units for piece in pieces(len(unit))]
+    counts = np.unique(np.concatenate([np.empty(0, np.int64), *some]), return_counts=True)[1]
+    return bool(4 * counts[counts > _least(limits)].sum() > 3 * counts.sum())
+
+
+def _least(limits: Limits) -> int:
+    return min(limit for limit in (limits.rows, limits.groups, limits.rows_per_group) if limit is not None)
 
 
 def _as_retained(batch: pyarrow.RecordBatch, others: NDArray[np.bool_], schema: pyarrow.Schema) -> pyarrow.Table:

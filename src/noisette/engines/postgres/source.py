@@ -138,7 +138,7 @@ class Postgres(Source):
         needed = needed_of_request(request, schema)
         there = {table: {name: one.there for name, one in self._columns[table].items()} for table in needed}
         totals = totals_of(request, schema, there)
-        if totals is not None and (engine := self._groups(totals, needed)) is not None:
+        if totals is not None and not totals.counted and (engine := self._groups(totals, needed)) is not None:
             return totals.exact(engine.aggregate(totals.request, totals.schema, secret))
         with self._engine(needed) as engine:
             return engine.aggregate(request, schema, secret)

@@ -11,7 +11,7 @@ The key is in the memory of the driver, and goes to the executors in the task, w
 in no plan text, file name or log. Nobody else must read along: switch on encryption of shuffle, spill and RPC.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -31,9 +31,9 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.progress import doing
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-__all__ = ["noised", "noised_once"]
+__all__ = ["Merge", "noised", "noised_once"]
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _FAILED = "The cells of this question could not be noised."  # no other words le
 
 
 Merge: TypeAlias = Callable[[pyarrow.Table], pyarrow.Table]
-"""Makes cells of their parts; whatever columns come before the keys stay as they are."""
+"""Makes cells of what is sent of them; the bucket, before all other columns, stays."""
 
 
 def noised_once(
@@ -55,15 +55,16 @@ def noised_once(
     rng: Random = SYSTEM,
     *,
     merge: Merge | None = None,
+    by: "Sequence[Column] | None" = None,
 ) -> T:
     """Apply a draw to each cell on the executors, commit what was drawn, and return that.
 
-    `merge` adds up cells that come in parts. Raise UnfinishedError where the cluster or the storage fails: nothing was
-    released, and what was written is deleted.
+    `merge` adds up cells that come in parts; all parts of a cell must be equal in `by`, which is its keys otherwise.
+    Raise UnfinishedError where the cluster or the storage fails: nothing was released, and what was written is deleted.
     """
     with scratch.folder() as name:
         with doing("Spark: bounding, counting and noising on executors"):
-            _written(lambda: noised(cells, draw, layout, rng, merge=merge), f"{scratch.address}/{name}")
+            _written(lambda: noised(cells, draw, layout, rng, merge=merge, by=by), f"{scratch.address}/{name}")
         with doing("Spark: reading what was released"):
             return draw.read(_together(scratch.committed(name), draw, layout))
 
@@ -80,7 +81,13 @@ def _written(make: "Callable[[], DataFrame]", address: str) -> None:
 
 
 def noised(
-    cells: "DataFrame", draw: CellDraw[T], layout: CellLayout, rng: Random = SYSTEM, *, merge: Merge | None = None
+    cells: "DataFrame",
+    draw: CellDraw[T],
+    layout: CellLayout,
+    rng: Random = SYSTEM,
+    *,
+    merge: Merge | None = None,
+    by: "Sequence[Column] | None" = None,
 ) -> "DataFrame":
     """The lazy frame of what is drawn; it has the same rows whenever it is computed from the same cells.
 
@@ -90,7 +97,7 @@ def noised(
     f = functions_of(cells)
     tasks = _tasks(cells.sparkSession.conf.get("spark.sql.shuffle.partitions", ""))
     salt, buckets = f.lit(rng.bits(62)), f.lit(max(_BUCKETS, tasks))
-    bucket = f.pmod(f.xxhash64(salt, *layout.names), buckets).cast("int")
+    bucket = f.pmod(f.xxhash64(salt, *(by or layout.names)), buckets).cast("int")
     frame = cells.select(bucket.alias(_BUCKET), "*").repartition(tasks, _BUCKET)
     task = _Task(new_key(rng), draw, layout, merge)
     return frame.mapInArrow(partial(_applied, task), spark_schema(task.empty.schema))

@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from noisette.engines.duckdb.retained import RetainedRows
     from noisette.engines.duckdb.source import DuckDB
     from noisette.engines.spark.parquet import Files
+    from noisette.engines.sql.totals import Totals
 
 __all__ = [
     "COUNT",
     "PACKED",
+    "PARTS",
     "TAG",
     "Batches",
     "Function",
@@ -40,7 +42,9 @@ __all__ = [
     "merging",
     "of_counted",
     "of_retained",
+    "of_totals",
     "of_units",
+    "parts_of",
     "reading",
     "retaining",
     "sending",
@@ -57,10 +61,14 @@ TAG = "table"
 COUNT = "count"
 """The column that says how many rows are equal to a row, where different ones travel once."""
 
+PARTS = "parts"
+"""The column of parts that were computed in the pass that retained the rows, as Arrow streams."""
+
 PACKED = pyarrow.schema(
-    {"types": pyarrow.binary(), "rows": pyarrow.binary(), "keys": pyarrow.binary(), "size": pyarrow.int64()}
+    dict.fromkeys(("types", "rows", "keys"), pyarrow.binary()) | {"size": pyarrow.int64(), PARTS: pyarrow.binary()}
 )
-"""Retained rows as they are held: types of the stored columns, some rows, keys if they are unknown, how many codes."""
+"""Retained rows as they are held: types of the stored columns, some rows, keys if they are unknown, how many codes;
+and the first question's parts, if these are few."""
 
 _DIGIT = 7  # bits: a row that stands for many is copied less than 128 times, whatever its number is
 _CHUNK = 1 << 21  # rows that are computed with at once, where each row is a unit
@@ -154,24 +162,28 @@ def _hashed(units: pyarrow.Table) -> pyarrow.Table:
     return ask(exp.select(made).from_("units"), {"units": units})
 
 
-def retaining(layout: Layout, retain: "Callable[[DuckDB], RetainedRows]") -> Function:
-    """A function of the rows of whole units: what is retained of them, packed into few rows (`PACKED`)."""
+def retaining(
+    layout: Layout,
+    retain: "Callable[[DuckDB], RetainedRows]",
+    compute_: "Callable[[DuckDB, RetainedRows], pyarrow.Table] | None" = None,
+) -> Function:
+    """A function of the rows of whole units: what is retained of them, packed into few rows (`PACKED`).
+
+    `compute_` makes the parts of the question that retains them, so that it need not read what is held.
+    """
 
     def computed(batches: Batches) -> Iterator[pyarrow.RecordBatch]:
         def made() -> Iterator[pyarrow.RecordBatch]:
             for rows in _tables(layout.arrive(batches), None):
-                found = retain(layout.engine(rows))
+                engine = layout.engine(rows)
+                found = retain(engine)
+                parts = None if compute_ is None else stream_of(compute_(engine, found))
                 keys = None if found.keys is None else stream_of(found.keys)
                 types = stream_of(rows.schema.empty_table())
                 for start in range(0, max(len(found.rows), 1), _CHUNK):
-                    some = stream_of(found.rows.slice(start, _CHUNK))
-                    yield pyarrow.RecordBatch.from_arrays(
-                        [
-                            pyarrow.array([value], f.type)
-                            for value, f in zip((types, some, keys, found.size), PACKED, strict=True)
-                        ],
-                        schema=PACKED,
-                    )
+                    held = types, stream_of(found.rows.slice(start, _CHUNK)), keys, found.size, parts
+                    yield pyarrow.RecordBatch.from_pylist([dict(zip(PACKED.names, held, strict=True))], PACKED)
+                    parts = None
 
         return _quietly(made)
 
@@ -231,6 +243,15 @@ def _copies(rows: pyarrow.Table) -> Iterator[tuple[int, pyarrow.Table]]:
                 yield 1 << shift, rows.take(pyarrow.array(at))
 
 
+def parts_of(found: pyarrow.Table, result: pyarrow.Schema) -> pyarrow.Table:
+    """The parts that executors sent, as rows or as streams of rows."""
+    if found.column_names == [PARTS]:
+        found = pyarrow.concat_tables(
+            [result.empty_table(), *(table_of(one).cast(result) for one in found.column(PARTS).to_pylist() if one)]
+        )
+    return found.cast(result)
+
+
 def merging(measures: Sequence[Measure], result: pyarrow.Schema) -> Function:
     """A function that adds up all parts of some groups."""
 
@@ -249,6 +270,23 @@ def merge_parts(parts: pyarrow.Table, measures: Sequence[Measure]) -> pyarrow.Ta
     from noisette.engines.sql.partial import merged
 
     return merged(parts, measures, ask)
+
+
+def of_totals(totals: "Totals", secret: bytes) -> Callable[[pyarrow.Table], pyarrow.Table]:
+    """A function of groups with their totals and, before them, the place that they were sent to: whole cells there."""
+    apart = totals.with_place()
+
+    def cells(groups: pyarrow.Table) -> pyarrow.Table:
+        from noisette.engines.duckdb.source import DuckDB
+
+        engine = DuckDB({apart.table: groups.rename_columns([*apart.by, *apart.names])}, threads=1)
+        found = apart.exact(engine.aggregate(apart.request, apart.schema, secret))
+        assert found.keys is not None
+        names = [groups.column_names[0], *(f"k{i}" for i in range(len(totals.request.keys)))]
+        numbers = {f"m{i}": pyarrow.array(made) for i, made in enumerate(found.measures)}
+        return pyarrow.table(dict(zip(names, found.keys.columns, strict=True)) | numbers)
+
+    return cells
 
 
 def valid_rows() -> Function:

@@ -17,6 +17,7 @@ import pyarrow
 from numpy.typing import NDArray
 from pyarrow import compute, types
 
+from noisette.engines.bounding.words import pieces
 from noisette.engines.files import valid_table
 
 __all__ = ["PARCEL", "bucket_keys", "packed", "stream_of", "table_of", "unpacked"]
@@ -78,13 +79,21 @@ def unpacked(
 
 
 def _buckets(unit: pyarrow.ChunkedArray, count: int, hash_of: Hash) -> NDArray[np.uint16 | np.uint32]:
-    if types.is_integer(unit.type):
-        words = unit.cast(pyarrow.int64()).to_numpy().view(np.uint64)
-    else:
-        words = hash_of(valid_table(pyarrow.table({"unit": unit}), "rows")).column("hash").to_numpy()
-    words = (words ^ (words >> _HALF)) * _MIX >> _HALF
-    words *= np.uint64(count)
-    made: NDArray[np.uint16 | np.uint32] = (words >> _HALF).astype(np.uint16 if count <= 1 << 16 else np.uint32)
+    if not types.is_integer(unit.type):
+        unit = hash_of(valid_table(pyarrow.table({"unit": unit}), "rows")).column("hash")
+    made: NDArray[np.uint16 | np.uint32] = np.empty(len(unit), np.uint16 if count <= 1 << 16 else np.uint32)
+    done = 0
+    for chunk in unit.chunks:
+        for piece in pieces(len(chunk)):
+            some = chunk[piece].to_numpy()
+            words = some.astype(np.int64).view(np.uint64)
+            words ^= words >> _HALF
+            words *= _MIX
+            words >>= _HALF
+            words *= np.uint64(count)
+            words >>= _HALF
+            made[done : done + len(some)] = words
+            done += len(some)
     return made
 
 

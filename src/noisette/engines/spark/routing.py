@@ -28,7 +28,7 @@ from noisette.query.schema import Schema, Table
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["counted", "few_differ", "read_by_executors", "routed"]
+__all__ = ["counted", "few_differ", "read_by_executors", "routed", "together"]
 
 _OWNER = "owner"
 _USUAL = 200  # partitions, as Spark has them
@@ -67,7 +67,7 @@ def routed(
         part = own.select(functions.col(_OWNER), *tags, *made)
         sent = part if sent is None else sent.unionAll(part)
     assert sent is not None
-    return sent.repartition(_together(sent, _OWNER, kind)).drop(_OWNER)
+    return sent.repartition(together(sent, _OWNER, kind)).drop(_OWNER)
 
 
 def _of_one_table(
@@ -76,7 +76,7 @@ def _of_one_table(
     """The same of a table whose unit is among the columns: nothing else travels."""
     unit = table.unit or ""
     own = frame.filter(quoted(frame, unit).isNotNull()).select(*_own(frame, columns))
-    return own.repartition(_together(own, next(f"c{i}" for i, name in columns if name == unit), stored[unit]))
+    return own.repartition(together(own, next(f"c{i}" for i, name in columns if name == unit), stored[unit]))
 
 
 def read_by_executors(
@@ -179,9 +179,9 @@ def _with_owner(
     return child.join(parent, met, "inner").drop(*(name for pair in pairs for name in pair))
 
 
-def _together(sent: "DataFrame", unit: str, stored: str) -> "Column":
-    """What rows are sent by: equal for units that are equal when they are clean."""
-    functions, owner = functions_of(sent), quoted(sent, unit)
+def together(sent: "DataFrame", name: str, stored: str) -> "Column":
+    """What rows are sent by: equal for values that are equal when text is valid."""
+    functions, owner = functions_of(sent), quoted(sent, name)
     if base_type(stored) != "VARCHAR":
         return owner
     mark = functions.lit("?")

@@ -25,22 +25,25 @@ from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.needed import needed_columns, needed_of_request
 from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema, stored_type
 from noisette.engines.spark.cells import CellLayout
-from noisette.engines.spark.commit import noised_once
+from noisette.engines.spark.commit import Merge, noised_once
 from noisette.engines.spark.executor import (
     PACKED,
+    PARTS,
     Layout,
     merge_parts,
     merging,
     of_counted,
     of_retained,
+    of_totals,
     of_units,
+    parts_of,
     retaining,
 )
 from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
 from noisette.engines.spark.packing import stream_of
 from noisette.engines.spark.parquet import Files, files_of
-from noisette.engines.spark.routing import counted, few_differ, read_by_executors, routed
+from noisette.engines.spark.routing import counted, few_differ, read_by_executors, routed, together
 from noisette.engines.spark.silence import unlogged
 from noisette.engines.spark.totals import added_up
 from noisette.engines.sql.partial import merged_schema, partial_schema
@@ -58,7 +61,7 @@ from noisette.query.stability import shape_of
 from noisette.query.types import ARROW
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = ["Spark", "exact_of"]
 
@@ -138,7 +141,7 @@ class Spark(Source):
         frame, parts = self._parts(request, schema, secret)
         with doing("Spark: bounding and counting on executors"):
             if _few_cells(request):
-                return exact_of(merge_parts(_on(frame.toArrow).cast(parts), request.measures), request)
+                return exact_of(merge_parts(parts_of(_on(frame.toArrow), parts), request.measures), request)
             return exact_of(_on(_cells(frame, parts, request.measures).toArrow), request)
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
@@ -174,9 +177,11 @@ class Spark(Source):
         known = None not in request.domains or shape_of(request.source, schema).public
         if self._scratch is None or known or not isinstance(draw, CellDraw):
             return super().release(request, draw, schema, secret, rng)
-        parts, _ = self._parts(request, schema, secret)
-        merge = partial(merge_parts, measures=request.measures)
-        released: T = noised_once(parts, draw, CellLayout.of(request, schema), self._scratch, rng, merge=merge)
+        frame, by, merge = self._whole_cells(request, schema, secret) or (
+            self._parts(request, schema, secret)[0], None, partial(merge_parts, measures=request.measures)
+        )  # fmt: skip
+        layout = CellLayout.of(request, schema)
+        released: T = noised_once(frame, draw, layout, self._scratch, rng, merge=merge, by=by)
         return released
 
     # Frames
@@ -197,8 +202,9 @@ class Spark(Source):
         totals = totals_of(request, schema, {table.name: stored})
         if totals is not None and few_differ(totals.by, request, table, stored, schema):
             return self._totals(totals, result, secret), result
-        if request.limits is not None:
-            return self._held_parts(request, schema, secret, needed, result), result
+        state = None if request.limits is None else self.state()
+        if state is not None:
+            return self._held_parts(request, schema, secret, needed, result, state), result
         if table.unit is None and few_differ(needed[table.name], request, table, stored, schema):
             rows, layout = self._routed(needed, schema)
             return counted(rows).mapInArrow(of_counted(layout, computed, result), spark_schema(result)), result
@@ -213,42 +219,67 @@ class Spark(Source):
         secret: bytes,
         needed: Mapping[str, frozenset[str]],
         result: pyarrow.Schema,
+        state: str,
     ) -> "DataFrame":
-        """The same parts, from retained rows that are held for the next question, if data stay as they are."""
-        state = self.state()
+        """The same parts, from retained rows that are held for the next question, as long as data stay as they are.
+
+        Few parts come with the rows that are retained for them, in one pass.
+        """
         key = bounded_key(request, schema, secret), state
-        held = self._held.serving(key, request)
+        held, before = self._held.serving(key, request), self._held.find(key)
+        columns, firsts = held_columns(request, schema, None if before is None else before.what)
+
+        def computed(engine: DuckDB, found: RetainedRows) -> pyarrow.Table:
+            engine.hold(request, schema, secret, found, columns, firsts=firsts)
+            return engine.partial(request, schema, secret)
+
         if held is None:
-            before = self._held.find(key)
-            columns, firsts = held_columns(request, schema, None if before is None else before.what)
             earlier = needed_columns(request.source, columns, schema)
             rows, layout = self._sent({name: own | earlier[name] for name, own in needed.items()}, schema)
 
             def retain(engine: DuckDB) -> RetainedRows:
                 return engine.retained(request, schema, secret, columns, firsts=firsts)
 
-            held = HeldRows(rows.mapInArrow(retaining(layout, retain), spark_schema(PACKED)), layout, columns, firsts)
-            if state is not None:
-                held.frame.persist()
-                self._held.put(key, held)
-        there = held.columns, held.firsts
-
-        def computed(engine: DuckDB, found: RetainedRows) -> pyarrow.Table:
-            engine.hold(request, schema, secret, found, there[0], firsts=there[1])
-            return engine.partial(request, schema, secret)
-
+            function = retaining(layout, retain, computed if _few_cells(request) else None)
+            held = HeldRows(rows.mapInArrow(function, spark_schema(PACKED)), layout, columns, firsts)
+            held.frame.persist()
+            self._held.put(key, held)
+            if _few_cells(request):
+                return held.frame.select(PARTS)
         return held.frame.mapInArrow(of_retained(held.layout, computed, result), spark_schema(result))
 
     def _totals(self, totals: Totals, result: pyarrow.Schema, secret: bytes) -> "DataFrame":
         """The same parts, of groups whose totals Spark adds up: each group travels as one row."""
-        columns = tuple(enumerate([*totals.by, *totals.names]))
-        rows = added_up(self._frames[totals.table], totals, [f"c{i}" for i, _ in columns])
+        rows, layout = self._added_up(totals)
 
         def computed(engine: DuckDB) -> pyarrow.Table:
             return totals.merged(engine.partial(totals.request, totals.schema, secret), result)
 
-        layout = Layout(((totals.table, columns),), ())
         return rows.mapInArrow(of_units(layout, computed, result, whole=False), spark_schema(result))
+
+    def _added_up(self, totals: Totals) -> tuple["DataFrame", Layout]:
+        columns = tuple(enumerate([*totals.by, *totals.names]))
+        rows = added_up(self._frames[totals.table], totals, [f"c{i}" for i, _ in columns])
+        return rows, Layout(((totals.table, columns),), ())
+
+    def _whole_cells(
+        self, request: Request, schema: Schema, secret: bytes
+    ) -> tuple["DataFrame", list["Column"], Merge] | None:
+        """Groups whose totals Spark adds up, what those of one cell agree in, and how cells are made of them.
+
+        None where Spark cannot add up, or where cleaning may make two unknown keys one: then parts are made first.
+        """
+        table = next(t for t in tables_read(request.source, schema) if not t.public)
+        stored = self.stored(table.name)
+        totals = totals_of(request, schema, {table.name: stored})
+        if totals is None or not few_differ(totals.by, request, table, stored, schema):
+            return None
+        names = totals.keys_apart(stored)
+        if names is None:
+            return None
+        rows, layout = self._added_up(totals)
+        places = {name: f"c{i}" for i, name in layout.tables[0][1]}
+        return rows, [together(rows, places[name], stored[name]) for name in names], of_totals(totals, secret)
 
     def _sent(self, needed: Mapping[str, frozenset[str]], schema: Schema) -> tuple["DataFrame", Layout]:
         """The rows of private tables, each with all rows of its unit, and how they travel.

@@ -47,12 +47,18 @@ from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
 
-__all__ = ["Stored", "decimal_digits", "normalised", "reaches_ends", "stored_steps", "substitute_steps"]
+__all__ = [
+    "Stored", "decimal_digits", "normalised", "reaches_ends", "stays_apart", "stored_steps", "substitute_steps",
+]  # fmt: skip
 
 Stored: TypeAlias = Mapping[str, Mapping[str, str]]
 """For each table its columns and the types they are stored as."""
 
 MOST = 2**63 - 1
+
+_AS_THEY_ARE: dict[Type, tuple[str, ...]] = {
+    "integer": ("TINYINT", "SMALLINT", "INTEGER", "BIGINT"), "text": ("VARCHAR",), "boolean": ("BOOLEAN",),
+}  # fmt: skip
 
 _MOST_DIGITS = {"integer": 18, "real": 15}  # of decimals that all fit 64 bits, or 53
 _EXACT = 2**50
@@ -93,6 +99,17 @@ def normalised(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
     if kind.type == "text":  # '' is the least text. DuckDB computes this by dictionary, but COALESCE row by row
         return greatest(clean, constant(""))
     return exp.Coalesce(this=clean, expressions=[constant(_substitute(kind))])
+
+
+def stays_apart(kind: Kind, stored: str) -> bool:
+    """Whether values that are different as they are stored are different when they are clean, text once it is valid.
+
+    >>> stays_apart(Kind("integer"), "BIGINT"), stays_apart(Kind("integer", high=Fraction(9)), "BIGINT")
+    (True, False)
+    """
+    kind = declared(kind)
+    free = kind.nullable and kind.recode is None and kind.grid in (None, 1) and kind.low is None and kind.high is None
+    return free and base_type(stored) in _AS_THEY_ARE.get(kind.type, ())
 
 
 def _real(column: exp.Expr, kind: Kind, base: str) -> exp.Expr:

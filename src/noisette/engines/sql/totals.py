@@ -26,7 +26,7 @@ from noisette.engines.sql.aggregate import grouped
 from noisette.engines.sql.group_by import MOST, whole_numbers
 from noisette.engines.sql.keys import plain
 from noisette.engines.sql.steps import counts, present, row_steps, sums
-from noisette.engines.sql.stored import Stored
+from noisette.engines.sql.stored import Stored, stays_apart
 from noisette.engines.sql.syntax import binary, column, number, selected
 from noisette.query.expression import Name
 from noisette.query.kind import LARGEST, Kind
@@ -126,18 +126,43 @@ def added_up(table: exp.Expr, by: Mapping[str, exp.Expr], totals: Sequence[Total
 class Totals:
     """A request about groups of a table's rows, and what is to be sent of each group.
 
-    `by`: the stored columns that rows are grouped by · `names` of the digits that are sent after them, the first the
-    number of rows · `request` and `schema`: the question about groups, as if each were a row · `parts`: for
-    each measure that was asked for, which measures of the groups it is made of and how often each counts.
+    `alias` of the table · `by`: the stored columns that rows are grouped by · `names` of the digits that are sent after
+    them, the first the number of rows · `request` and `schema`: the question about groups, as if each were a row ·
+    `parts`: for each measure that was asked for, which measures of the groups it is made of and how often each counts.
     """
 
     table: str
+    alias: str
     by: tuple[str, ...]
     totals: tuple[Total, ...]
     names: tuple[str, ...]
     request: Request
     schema: Schema
     parts: tuple[tuple[tuple[int, int], ...], ...]
+
+    @property
+    def counted(self) -> bool:
+        """Whether rows are only counted."""
+        return all(total.column is None for total in self.totals)
+
+    def keys_apart(self, stored: Mapping[str, str]) -> list[str] | None:
+        """The stored columns of unknown keys; None where computing or cleaning may make two values of them one."""
+        unknown = [key for key, domain in zip(self.request.keys, self.request.domains, strict=True) if domain is None]
+        found = []
+        for key in unknown:
+            kind, there = plain(key, self.request.source, self.schema, {self.table: stored})
+            if kind is None or not isinstance(key, Name) or not stays_apart(kind, there):
+                return None
+            found.append(key.name.removeprefix(f"{self.alias}."))
+        return found
+
+    def with_place(self) -> "Totals":
+        """The same with a whole number before the other columns: groups that differ in it are two."""
+        table, name = self.schema[self.table], f"{self.names[0]} place"
+        more = replace(table, columns=(*table.columns, Column(name, Kind("integer", nullable=False))))
+        keys = Name(f"{self.alias}.{name}"), *self.request.keys
+        asked = replace(self.request, keys=keys, domains=(None, *self.request.domains))
+        return replace(self, by=(name, *self.by), request=asked, schema={**self.schema, self.table: more})
 
     def exact(self, found: Exact) -> Exact:
         """The measures that were asked for, from those of the groups."""
@@ -177,15 +202,14 @@ def _weighed(parts: Sequence[tuple[NDArray[np.int64], int]]) -> NDArray[Any]:
 def totals_of(request: Request, schema: Schema, stored: Stored) -> Totals | None:
     """The request as one about groups of rows; None where a measure is more than a sum over a stored column.
 
-    Each row must be a unit of its own, of one table without joins. Where rows are only counted it is None, too: engines
-    count equal rows anyway.
+    Each row must be a unit of its own, of one table without joins.
     """
     scan = _scan(request.source)
     if scan is None or schema[scan.table].public or schema[scan.table].unit is not None or request.limits is not None:
         return None
     wanted = [_total(m, request.source, scan, schema, stored) for m in request.measures]
     totals = list(dict.fromkeys(total for total in wanted if total is not None))
-    if None in wanted or all(total.column is None for total in totals):
+    if None in wanted:
         return None
     table = schema[scan.table]
     keyed = needed_of_request(replace(request, measures=()), schema)[scan.table]
@@ -199,7 +223,7 @@ def totals_of(request: Request, schema: Schema, stored: Stored) -> Totals | None
         tuple((i, weight) for i, (place, weight) in enumerate(weights) if totals[place] == total) for total in wanted
     )
     asked = replace(request, measures=measures)
-    return Totals(table.name, by, tuple(totals), names, asked, {**schema, table.name: groups}, parts)
+    return Totals(table.name, scan.alias, by, tuple(totals), names, asked, {**schema, table.name: groups}, parts)
 
 
 def _scan(relation: Relation) -> Scan | None:
