@@ -216,7 +216,7 @@ def test_import_loads_nothing_heavy():
 @pytest.mark.slow
 def test_import_costs_at_most_twice_numpy():
     run("import numpy, noisette")  # writes the bytecode, warms the disk cache
-    pairs = [(import_seconds("noisette"), import_seconds("numpy")) for _ in range(9)]
+    pairs = [(import_seconds("noisette"), import_seconds("numpy")) for _ in range(15)]
     ours, numpys = (min(column) for column in zip(*pairs, strict=True))  # a busy machine can only lengthen an import
     assert ours <= 2 * numpys, f"import noisette takes {ours:.3f} s of CPU, import numpy {numpys:.3f} s"
 

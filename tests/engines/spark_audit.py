@@ -160,6 +160,60 @@ def asked(spark, scratch):
     } | {"ages": {str(town): [a for a, t in zip(ages, towns, strict=True) if t == town] for town in set(towns)}}
 
 
+class Dying:
+    """A function of an executor whose first task dies after it made something."""
+
+    def __init__(self, folder, function):
+        self.folder, self.function = str(folder), function
+
+    def __call__(self, batches):
+        for batch in self.function(batches):
+            Watched(self.folder, "killed")._go_wrong()
+            yield batch
+
+
+def lost(spark, root):
+    """Exact numbers of users in files, where an executor dies: as it packs rows, retains them, or holds them."""
+    from pyarrow import parquet
+    from tests.query.worlds import table
+
+    from noisette.engines.duckdb.source import DuckDB
+    from noisette.engines.spark import routing, source
+    from noisette.engines.spark.opening import spark_tables
+    from noisette.query.expression import Name
+    from noisette.query.kind import Kind
+    from noisette.query.measure import Measure, Request
+    from noisette.query.plan import Scan
+    from noisette.query.schema import Limits
+
+    routing._A_BUCKET = 1  # so that few rows are sent to several tasks
+    rows = pyarrow.table(
+        {
+            "user": [i % 300 for i in range(6000)],
+            "town": [i % 11 for i in range(6000)],
+            "age": [i % 50 for i in range(6000)],
+        }
+    )
+    columns = {"user": Kind("integer"), "town": Kind("integer"), "age": Kind("integer", 0, 50, 1)}
+    schema = {"t": table("t", columns, unit="user", limits=Limits(groups=3, rows_per_group=2))}
+    measures = Measure("rows"), Measure("sum", Name("t.age"), 1, 0, 50)
+    request = Request(Scan("t", "t"), (Name("t.town"),), (tuple(range(11)),), measures, schema["t"].limits)
+    right = [m.tolist() for m in DuckDB({"t": rows}).aggregate(request, schema, bytes(16)).measures]
+    found = {}
+    for name, place in {"sending": routing, "retaining": source, "of_retained": source}.items():
+        folder = root / name
+        (folder / "t").mkdir(parents=True)
+        for i in range(4):
+            parquet.write_table(rows.slice(1500 * i, 1500), folder / "t" / f"{i}.parquet", row_group_size=400)
+        made, kept = getattr(place, name), source.Spark(spark_tables(spark, {"t": f"{folder}/t"}))
+        setattr(place, name, lambda *given, made=made, folder=folder: Dying(folder, made(*given)))
+        answers = [kept.aggregate(request, schema, bytes(16)) for _ in range(2)]
+        setattr(place, name, made)
+        same = all([m.tolist() for m in answer.measures] == right for answer in answers)
+        found[name] = {"right": same, "died": (folder / "killed").exists()}
+    return found
+
+
 def failure(spark, scratch, folder):
     """What is left, and said, when every attempt fails."""
     try:
@@ -212,6 +266,7 @@ def main(root):
     (root / "failure").mkdir()
     found["failure"] = failure(spark, scratch, root / "failure")
     found["asked"] = asked(spark, scratch)
+    found["lost"] = lost(spark, root)
     found["plan"] = plan(spark, root)
     found["scratch"] = [path.name for path in (root / "scratch").iterdir()]
     spark.stop()

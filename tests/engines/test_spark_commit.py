@@ -65,6 +65,12 @@ def test_the_source_answers_as_in_process(found):
             assert 2 * sum(age < median for age in ages) <= len(ages) >= 2 * sum(age > median for age in ages)
 
 
+@pytest.mark.parametrize("task", ["sending", "retaining", "of_retained"])
+def test_an_executor_that_dies_over_files_changes_no_number(found, task):
+    """As it packs rows for others, as it retains them, and as it reads what it holds, which is lost with it."""
+    assert found["lost"][task] == {"right": True, "died": True}
+
+
 def test_a_failure_has_one_sentence_and_leaves_nothing(found):
     assert found["failure"] == {
         "error": "NoisetteError", "words": "The cells of this question could not be noised.", "context": False
