@@ -50,11 +50,11 @@ def path(tmp_path):
     return str(tmp_path / "visits.parquet")
 
 
-def counted(source, columns, unit, limits, *measures, keys=()):
+def counted(source, columns, unit, limits, *measures, keys=(), domains=None):
     """Measures of table t, here and in the specification."""
     table = Table("t", tuple(Column(name, kind) for name, kind in columns.items()), unit=unit, limits=limits)
     bounded = None if unit is None else limits
-    request = Request(Scan("t", "t"), tuple(keys), (None,) * len(keys), measures, bounded)
+    request = Request(Scan("t", "t"), tuple(keys), domains or (None,) * len(keys), measures, bounded)
     found = source.aggregate(request, {"t": table}, SECRET)
     rows = [m.tolist() for m in found.measures]
     return sorted(zip(*(c.to_pylist() for c in found.keys.columns), *rows, strict=True), key=repr) if keys else rows
@@ -511,13 +511,13 @@ CLEANED = {
 }
 
 
-def cells_sent(sail, folder, columns, monkeypatch, *, keys="ntb"):
+def cells_sent(session, folder, columns, monkeypatch, *, keys="ntb", domains=None, rows=KEYED):
     """What a draw on executors gets, what it should get, and whether groups are sent before they are clean."""
     table = Table("t", tuple(Column(name, kind) for name, kind in columns.items()))
     asked = tuple(Name(f"t.{key}") for key in keys)
     measures = Measure("rows"), Measure("sum", X, Fraction(1), 0, 9)
-    request = Request(Scan("t", "t"), asked, (None,) * len(asked), measures, None)
-    source, whole = stored(sail, folder, {"t": KEYED}), []
+    request = Request(Scan("t", "t"), asked, domains or (None,) * len(asked), measures, None)
+    source, whole = stored(session, folder, {"t": rows}), []
 
     def shown(frame, draw, layout, scratch, rng, *, merge, by):
         whole.append(by is not None)
@@ -526,14 +526,34 @@ def cells_sent(sail, folder, columns, monkeypatch, *, keys="ntb"):
     monkeypatch.setattr("noisette.engines.spark.source.noised_once", shown)
     source._scratch = "a folder"
     found = source.release(request, Shown(), {"t": table}, SECRET)
-    rows = sorted(zip(*(c.to_pylist() for c in found.drop_columns(["bucket"]).columns), strict=True), key=repr)
-    right = counted(open_source({"t": KEYED}), columns, None, None, *measures, keys=asked)
-    return rows, right, whole == [True]
+    cells = sorted(zip(*(c.to_pylist() for c in found.drop_columns(["bucket"]).columns), strict=True), key=repr)
+    right = counted(open_source({"t": rows}), columns, None, None, *measures, keys=asked, domains=domains)
+    return cells, right, whole == [True]
 
 
 @pytest.mark.parametrize("keys", ["n", "t", "b", "ntb"])
 def test_groups_of_plain_keys_are_sent_to_the_draw_at_once(sail, tmp_path, monkeypatch, keys):
     found, right, whole = cells_sent(sail, tmp_path, FREE, monkeypatch, keys=keys)
+    assert found == right
+    assert whole
+
+
+def test_keys_in_text_that_is_not_valid_stay_together(spark, tmp_path, monkeypatch):
+    """A twin that sends them by their bytes draws for a cell twice."""
+    names = [b"caf\xe9", b"caf?", b"caf\xff", b"ann", b"x\xff?", b"x??", None] * 20
+    rows = pyarrow.table({"t": invalid_text(names), "x": [i % 9 for i in range(140)]})
+    columns = {"t": Kind("text"), "x": WHOLE}
+    found, right, whole = cells_sent(spark, tmp_path, columns, monkeypatch, keys="t", rows=rows)
+    assert found == right
+    assert whole
+    assert len(right) == 4
+    monkeypatch.setattr("noisette.engines.spark.source.together", lambda sent, name, _: routing.quoted(sent, name))
+    assert len(cells_sent(spark, tmp_path, columns, monkeypatch, keys="t", rows=rows)[0]) > 4
+
+
+def test_keys_that_are_declared_need_not_stay_apart(sail, tmp_path, monkeypatch):
+    columns = FREE | {"n": Kind("integer", Fraction(0), Fraction(9), keys=(0, 3, 9), nullable=False)}
+    found, right, whole = cells_sent(sail, tmp_path, columns, monkeypatch, keys="nt", domains=((0, 3, 9), None))
     assert found == right
     assert whole
 
