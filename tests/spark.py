@@ -1,6 +1,7 @@
 """Tables of Arrow as files that Spark reads, in several partitions; and sessions for tests."""
 
 import os
+import random
 import shutil
 import sys
 import warnings
@@ -99,6 +100,9 @@ def connect():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["RUST_LOG"] = "off"
     os.environ["SAIL_SPARK__SESSION_TIMEOUT_SECS"] = "86400"  # a session that nobody used for some minutes would end
+    from pyspark.sql.connect.client import retries
+
+    retries.random = random.Random()  # tries again in the background must not take numbers from tests by examples
     server = pysail.SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     return server, f"sc://127.0.0.1:{server.listening_address[1]}"
