@@ -21,6 +21,10 @@ settings.register_profile("quick", settings.get_profile("noisette"), max_example
 settings.register_profile("search", settings.get_profile("noisette"), derandomize=False)
 settings.load_profile("noisette")
 
+# A client of Spark Connect runs handlers of its own where a process forks, and they abort some of the children: Java
+# would not start. Whatever is started here begins another program at once and needs none of them.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"
+
 # What a user's machine remembers of ledgers is another for each test, and never the user's own.
 _STATES, _NUMBERS = tempfile.mkdtemp(prefix="noisette-state-"), itertools.count()
 
