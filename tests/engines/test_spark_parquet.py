@@ -114,7 +114,12 @@ def shown(table):
 @given(rows=st.lists(st.fixed_dictionaries(ODD), max_size=40), buckets=st.integers(1, 9))
 def test_rows_arrive_as_they_were_sent_and_those_of_a_unit_together(rows, buckets):
     table = pyarrow.Table.from_pylist(rows, TYPES)
-    parcels = list(packed([table, table], "unit", bucket_keys(buckets), 0, executor._hashed))
+    some = packed([table], "unit", bucket_keys(buckets), 0, executor._hashed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packing, "_EVERY", 1)
+        patch.setattr(packing, "_OFTEN", 1)  # the same rows, equal ones counted
+        counted = list(packed([table], "unit", bucket_keys(buckets), 0, executor._hashed))
+    parcels = [*some, *counted]
     arrived = pyarrow.Table.from_batches(unpacked(parcels, TYPES, None), TYPES)
     owned = table.filter(pyarrow.compute.is_valid(table.column("unit")))
     assert shown(arrived) == shown(pyarrow.concat_tables([owned, owned]))
@@ -167,6 +172,32 @@ def test_whole_numbers_of_any_width_go_to_one_bucket():
         found.append({n: key for key, some in zip(keys, rows, strict=True) for n in some.column("n").to_pylist()})
     assert found[0] == found[1] == found[2] == found[3]
     assert len(set(found[0].values())) == 7
+
+
+def test_a_unit_with_a_million_rows_travels_in_few_bytes():
+    def sent(ages, units):
+        table = pyarrow.table({"unit": np.arange(10**6) % units, "age": np.arange(10**6) // units % ages})
+        parcels = list(packed([table], "unit", bucket_keys(3), 0, executor._hashed))
+        arrived = pyarrow.Table.from_batches(unpacked(parcels, table.schema, None))
+        assert arrived.sort_by([("unit", "ascending"), ("age", "ascending")]).equals(
+            table.sort_by([("unit", "ascending"), ("age", "ascending")])
+        )
+        return sum(batch.nbytes for batch in parcels)
+
+    assert sent(100, 1) < 10_000 < 1_000_000 < sent(100, 10**5)
+
+
+def test_rows_that_differ_in_their_bits_alone_are_not_one(monkeypatch):
+    monkeypatch.setattr(packing, "_EVERY", 1)
+    monkeypatch.setattr(packing, "_OFTEN", 2)
+    reals = [0.0, -0.0, 0.0, np.nan, np.nan, None, 1e300, -0.0, 0.0]
+    table = pyarrow.table({"unit": [7] * 9 + [8], "real": pyarrow.array([*reals, 0.0])})
+    schema = pyarrow.schema([("table", pyarrow.int32()), *table.schema])
+    arrived = pyarrow.Table.from_batches(
+        unpacked(packed([table], "unit", (5, 6), 3, executor._hashed), schema, "table")
+    )
+    assert sorted(map(repr, arrived.column("real").to_pylist())) == sorted(map(repr, [*reals, 0.0]))
+    assert arrived.column("table").to_pylist() == [3] * 10
 
 
 def test_executors_say_fixed_words_of_files_that_fail(tmp_path):

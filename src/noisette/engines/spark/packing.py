@@ -1,7 +1,8 @@
 """Rows that executors read, as they travel to their units: packed by bucket, in few bytes.
 
 What a shuffle costs is its bytes. So whole numbers are sent in the narrowest type that holds those of a batch, text
-with few values as a dictionary, and a bucket's rows as one Arrow stream; what arrives has the types of before.
+with few values as a dictionary, a bucket's rows as one Arrow stream, and equal rows of a unit that has very many once,
+with their number; what arrives has the types of before, and all rows.
 
     unit -> hash -> bucket, one for each partition -> a row (key of the bucket, table, bytes) -> repartition(key)
 
@@ -30,6 +31,8 @@ _HALF = np.uint64(32)
 _BYTES = 1 << 17  # of a parcel, about: Spark hands on up to ten thousand at once, below 2^31 bytes
 _FEW, _SMALL = 256, 1 << 14  # values of a dictionary, and its bytes, which travel with each parcel
 _LOOK = 1024  # values that are looked at, before all are
+_EVERY, _OFTEN = 61, 64  # one row in so many is looked at; a unit has very many rows if it has more of these
+_TIMES = "times"  # the column that says how many rows one stands for, where equal rows travel once
 _NARROW = (pyarrow.int8(), pyarrow.int16(), pyarrow.int32())
 
 Hash = Callable[[pyarrow.Table], pyarrow.Table]
@@ -42,21 +45,43 @@ def packed(
     """The rows that belong to somebody, in parcels; `keys` are those of the buckets, `number` that of the table."""
     for table in tables:
         owned = table.filter(compute.is_valid(table.column(unit))) if table.column(unit).null_count else table
-        if not len(owned):
-            continue
-        bucket = _buckets(owned.column(unit), len(keys), hash_of)
-        order = np.argsort(bucket, kind="stable")
-        ends = np.cumsum(np.bincount(bucket, minlength=len(keys))).tolist()
-        sent = pyarrow.table({f.name: _narrow(owned.column(f.name)) for f in owned.schema}).take(pyarrow.array(order))
-        most = max(1, len(sent) * _BYTES // max(1, sent.nbytes))
-        parcels = [
-            (keys[i], stream_of(sent.slice(at, min(most, end - at))))
-            for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
-            for at in range(start, end, most)
-        ]
-        columns = zip(*((key, number, rows) for key, rows in parcels), strict=True)
-        made = [pyarrow.array(column, field.type) for column, field in zip(columns, PARCEL, strict=True)]
-        yield pyarrow.RecordBatch.from_arrays(made, schema=PARCEL)
+        for rows in _counted(owned, unit):
+            if len(rows):
+                yield _parcels(rows, _buckets(rows.column(unit), len(keys), hash_of), keys, number)
+
+
+def _parcels(rows: pyarrow.Table, bucket: NDArray[np.integer], keys: Sequence[int], number: int) -> pyarrow.RecordBatch:
+    order = np.argsort(bucket, kind="stable")
+    ends = np.cumsum(np.bincount(bucket, minlength=len(keys))).tolist()
+    sent = pyarrow.table({f.name: _narrow(rows.column(f.name)) for f in rows.schema}).take(pyarrow.array(order))
+    most = max(1, len(sent) * _BYTES // max(1, sent.nbytes))
+    parcels = [
+        (keys[i], number, stream_of(sent.slice(at, min(most, end - at))))
+        for i, (start, end) in enumerate(zip([0, *ends], ends, strict=False))
+        for at in range(start, end, most)
+    ]
+    columns = zip(*parcels, strict=True)
+    made = [pyarrow.array(column, field.type) for column, field in zip(columns, PARCEL, strict=True)]
+    return pyarrow.RecordBatch.from_arrays(made, schema=PARCEL)
+
+
+def _counted(table: pyarrow.Table, unit: str) -> tuple[pyarrow.Table, ...]:
+    """The rows; of units that have very many, the different rows in a table of their own, with the number of each.
+
+    Which units these are changes nothing of what arrives. Values are equal if all of their bits are.
+
+    >>> rows = pyarrow.table({"unit": [7] * 9000 + [8], "age": [30, 30, 41] * 3000 + [5]})
+    >>> [some.to_pydict() for some in _counted(rows, "unit")]
+    [{'unit': [8], 'age': [5]}, {'unit': [7, 7], 'age': [30, 41], 'times': [6000, 3000]}]
+    """
+    looked_at = table.column(unit).take(pyarrow.array(np.arange(0, len(table), _EVERY)))
+    found = looked_at.value_counts()
+    often = found.field("values").filter(compute.greater(found.field("counts"), _OFTEN))
+    if not len(often):
+        return (table,)
+    many = compute.is_in(table.column(unit), often)
+    different = table.filter(many).group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
+    return table.filter(compute.invert(many)), different.rename_columns([*table.column_names, _TIMES])
 
 
 def unpacked(
@@ -66,6 +91,8 @@ def unpacked(
     for batch in batches:
         for number, rows in zip(batch.column("table").to_pylist(), batch.column("rows"), strict=True):
             found = table_of(rows.as_buffer())
+            if _TIMES in found.column_names:
+                found = found.take(pyarrow.array(np.repeat(np.arange(len(found)), found.column(_TIMES).to_numpy())))
             named = dict(zip(found.column_names, found.columns, strict=True))
             if tag is not None:
                 named[tag] = pyarrow.array(np.full(len(found), number, np.int32))
