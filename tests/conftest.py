@@ -1,3 +1,4 @@
+import gc
 import itertools
 import os
 import shutil
@@ -124,7 +125,17 @@ def connect():
 
     server, url = started()
     yield url
+    _close_clients()
     server.stop()
+
+
+def _close_clients():
+    """Clients that are open when the process ends would try for minutes to reach the server."""
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    for each in gc.get_objects():
+        if isinstance(each, SparkConnectClient):
+            each.close()
 
 
 @pytest.fixture(scope="session")

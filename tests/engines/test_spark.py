@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ import noisette as nz
 from noisette.engines import open_source
 from noisette.engines.memory.source import Memory
 from noisette.engines.needed import needed_of_request
-from noisette.engines.spark import commit, executor, opening, routing
+from noisette.engines.spark import commit, executor, opening, routing, trial
 from noisette.engines.spark.executor import Layout, _copies, ask, of_units
 from noisette.engines.spark.held import Held, HeldRows
 from noisette.engines.spark.opening import SparkTable, spark_tables
@@ -109,6 +110,67 @@ def test_bad_input_gets_a_sentence(sail, path, tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(InputError, match="needs Java"):
         nz.open("local[2]", tables={"visits": path}, budget=1)
+
+
+class Executors:
+    """A session whose executors have some versions, or cannot run anything."""
+
+    def __init__(self, *versions):
+        self.versions = versions
+
+    def range(self, *_):
+        return self
+
+    def mapInArrow(self, *_):  # noqa: N802
+        return self
+
+    def toArrow(self):  # noqa: N802
+        return pyarrow.Table.from_pylist([dict(zip(trial._SAME, row, strict=True)) for row in self.versions])
+
+
+def test_executors_that_would_fail_are_refused_before_anything_is_charged(sail, monkeypatch):
+    here = tuple(trial._versions().values())
+    with pytest.raises(InputError, match="install noisette"):
+        trial.try_executors(Executors())
+    with pytest.raises(InputError, match=r"have version 0\.1 of duckdb"):
+        trial.try_executors(Executors((here[0], "0.1")))
+    trial.try_executors(Executors(here))
+    trial._TRIED.discard(sail)
+    trial.try_executors(sail)
+    monkeypatch.setattr(trial, "_told", lambda _: [])
+    trial.try_executors(sail)  # once for each session
+
+
+NEWCOMER = """
+import noisette as nz
+visits = {"unit": "who", "rows": 3, "columns": {"age": {"bounds": [0, 120]}, "code": {}}}
+data = nz.open(
+    "local[2]", tables={"visits": "visits.parquet"}, scratch="scratch", budget=nz.Approx(200, "1e-6"),
+    policy={"tables": {"visits": visits}},
+)
+asked = data.sql("SELECT code, count(*) AS n, sum(age) AS s FROM visits GROUP BY code", spend=nz.Approx(100, "1e-8"))
+print("codes", sorted(asked.to_arrow().column("code").to_pylist()))
+"""
+
+
+def test_a_newcomer_asks_spark_with_its_own_settings(tmp_path):
+    """No environment is active, `python3` is another one, and no setting of Spark's is named."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    rows = range(900)
+    table = pyarrow.table({"who": [i // 2 for i in rows], "age": [i % 90 for i in rows], "code": [i % 3 for i in rows]})
+    parquet.write_table(table, tmp_path / "visits.parquet")
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / "python3").chmod(0o755)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYSPARK", "PYTHON", "SPARK"))}
+    clean["PATH"] = f"{tmp_path}/bin:{os.environ['PATH']}"
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", NEWCOMER], cwd=tmp_path, env=clean, capture_output=True, text=True
+    )
+    assert "codes [0, 1, 2]" in ran.stdout, ran.stderr[-2000:]
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 def test_rows_of_different_units_are_not_joined(sail, path):

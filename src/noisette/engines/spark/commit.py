@@ -23,6 +23,7 @@ from noisette.engines.contract import CellDraw
 from noisette.engines.spark.catalogue import functions_of, spark_schema
 from noisette.engines.spark.cells import PLACE, CellLayout, canonical, encoded
 from noisette.engines.spark.executor import settle
+from noisette.engines.spark.routing import partitions_of
 from noisette.engines.spark.scratch import Scratch, write
 from noisette.engines.spark.silence import unlogged
 from noisette.errors import NoisetteError, UnfinishedError
@@ -95,17 +96,11 @@ def noised(
     fill one bucket. The number of buckets is public.
     """
     f = functions_of(cells)
-    tasks = _tasks(cells.sparkSession.conf.get("spark.sql.shuffle.partitions", ""))
-    salt, buckets = f.lit(rng.bits(62)), f.lit(max(_BUCKETS, tasks))
+    salt, buckets = f.lit(rng.bits(62)), f.lit(max(_BUCKETS, partitions_of(cells.sparkSession)))
     bucket = f.pmod(f.xxhash64(salt, *(by or layout.names)), buckets).cast("int")
-    frame = cells.select(bucket.alias(_BUCKET), "*").repartition(tasks, _BUCKET)
+    frame = cells.select(bucket.alias(_BUCKET), "*").repartition(_BUCKET)  # Spark merges small partitions
     task = _Task(new_key(rng), draw, layout, merge)
     return frame.mapInArrow(partial(_applied, task), spark_schema(task.empty.schema))
-
-
-def _tasks(setting: str | None) -> int:
-    """How many tasks the owner's setting allows; some clusters choose it by themselves, and say "auto"."""
-    return int(setting) if setting and setting.isdigit() else 200
 
 
 # On the executors

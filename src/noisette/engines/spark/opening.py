@@ -9,6 +9,7 @@ it only reads, since what a frame computes cannot be seen.
 import os
 import shutil
 import socket
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from urllib.parse import unquote, urlparse
 from noisette.engines.files import is_spark
 from noisette.engines.spark.scratch import Scratch
 from noisette.engines.spark.silence import unlogged
+from noisette.engines.spark.trial import try_executors
 from noisette.engines.spark.versions import VERSIONED, Version, version_at
 from noisette.errors import InputError
 from noisette.progress import doing
@@ -87,6 +89,7 @@ def spark_tables(
     frame = source if hasattr(source, "mapInArrow") else None
     session = frame.sparkSession if frame is not None else _session(source) if isinstance(source, str) else source
     _warn_of_plain_files(session)
+    try_executors(session)
     if folder is not None:
         with doing("Spark: trying the scratch folder"):
             folder.check(session)
@@ -108,6 +111,7 @@ _ENCRYPTED = "spark.io.encryption.enabled"
 _SETTINGS: dict[str, Any] = {
     _ENCRYPTED: "true",
     "spark.ui.showConsoleProgress": "false",  # it shows the number of tasks, which depends on the data
+    "spark.log.level": "ERROR",
 }
 _STORED = ("MANAGED", "EXTERNAL")
 _UNREACHABLE = "The Spark server cannot be reached: check its address, and that it runs."
@@ -139,6 +143,8 @@ def _session(url: str) -> Any:
         session = _quietly(builder.getOrCreate, _UNREACHABLE)
     if session.sparkContext.master != url:
         raise InputError("This process has a Spark session of another address: pass that session itself, or stop it.")
+    if url.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        session.sparkContext.pythonExec = sys.executable  # or else any python3, which need not have Noisette
     return session
 
 

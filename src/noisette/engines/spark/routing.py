@@ -28,7 +28,7 @@ from noisette.query.schema import Schema, Table
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["counted", "few_differ", "read_by_executors", "routed", "together"]
+__all__ = ["counted", "few_differ", "partitions_of", "read_by_executors", "routed", "together"]
 
 _OWNER = "owner"
 _USUAL = 200  # partitions, as Spark has them
@@ -93,7 +93,7 @@ def read_by_executors(
         name = tables[0].name
         return _splits(session, files[name]), reading(files[name], names[name], schemas[name])
     rows = sum(size for table in tables for groups in files[table.name].rows for size in groups)
-    buckets = bucket_keys(max(1, min(_partitions(session), rows // _A_BUCKET)))
+    buckets = bucket_keys(max(1, min(partitions_of(session), rows // _A_BUCKET)))
     sent = list["DataFrame"]()
     for number, table in enumerate(tables):
         unit = next(f"c{i}" for i, name in columns[table.name] if name == table.unit)
@@ -112,10 +112,10 @@ def _splits(session: Any, files: Files) -> "DataFrame":
     return made
 
 
-def _partitions(session: Any) -> int:
-    """How many partitions rows are sent to at most."""
+def partitions_of(session: Any) -> int:
+    """How many partitions the owner's setting allows; some clusters choose it by themselves, and say "auto"."""
     try:
-        return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))
+        return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))  # Spark refuses most other defaults
     except Exception:  # a server that does not say
         return _USUAL
 
