@@ -22,7 +22,7 @@ from noisette.engines.memory.source import Memory
 from noisette.engines.needed import needed_of_request
 from noisette.engines.spark import commit, executor, opening, routing, trial
 from noisette.engines.spark.executor import Layout, _copies, ask, of_units
-from noisette.engines.spark.held import Held, HeldRows
+from noisette.engines.spark.held import Held, HeldRows, held_by_spark
 from noisette.engines.spark.opening import SparkTable, spark_tables
 from noisette.engines.spark.source import Spark
 from noisette.engines.spark.versions import version_at
@@ -630,6 +630,28 @@ def test_keys_that_cleaning_makes_one_are_clean_before_they_are_sent(sail, tmp_p
     monkeypatch.setattr("noisette.engines.sql.totals.stays_apart", lambda *_: True)
     found, right, _ = cells_sent(sail, tmp_path / "twin", CLEANED[name], monkeypatch)
     assert len(found) > len(right)
+
+
+def test_small_frames_that_are_held_are_computed_in_few_tasks(spark):
+    from pyspark.sql import functions
+
+    adaptive = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
+    merging, before = "spark.sql.adaptive.coalescePartitions.enabled", spark.conf.get(adaptive)
+
+    def tasks(hold):
+        held = hold(spark.range(100).repartition("id"))
+        places = held.select(functions.spark_partition_id().alias("at")).toArrow().column("at").to_pylist()
+        held.unpersist()
+        return len(set(places))
+
+    spark.conf.set(merging, "true")
+    spark.conf.set(adaptive, "false")
+    try:
+        assert (tasks(held_by_spark), tasks(lambda frame: frame.persist())) == (1, 3)
+        assert spark.conf.get(adaptive) == "false"
+    finally:
+        spark.conf.set(merging, "false")
+        spark.conf.set(adaptive, before)
 
 
 def test_rows_are_not_held_where_the_data_changed_or_nothing_says_so(sail, tmp_path):

@@ -20,9 +20,10 @@ from noisette.query.measure import Request
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Held", "HeldRows"]
+__all__ = ["Held", "HeldRows", "held_by_spark"]
 
 _MOST = 4  # frames, as many as the engine for files holds tables
+_ADAPTIVE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,19 @@ class Held:
 
     def __del__(self) -> None:
         _forget(*self._frames.values())
+
+
+def held_by_spark(frame: "DataFrame") -> "DataFrame":
+    """Let Spark hold a frame when it is computed, in as few tasks as its rows need, as with all other frames."""
+    settings, before = frame.sparkSession.conf, None
+    with suppress(Exception):  # some servers have no such setting
+        before = settings.get(_ADAPTIVE)
+        settings.set(_ADAPTIVE, "true")
+    try:
+        return frame.persist()
+    finally:
+        if before is not None:
+            settings.set(_ADAPTIVE, before)
 
 
 def _forget(*held: HeldRows) -> None:

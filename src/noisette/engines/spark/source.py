@@ -39,7 +39,7 @@ from noisette.engines.spark.executor import (
     parts_of,
     retaining,
 )
-from noisette.engines.spark.held import Held, HeldRows
+from noisette.engines.spark.held import Held, HeldRows, held_by_spark
 from noisette.engines.spark.opening import SparkTable, opened, place_of, state_of
 from noisette.engines.spark.packing import stream_of
 from noisette.engines.spark.parquet import Files, files_of
@@ -241,8 +241,8 @@ class Spark(Source):
                 return engine.retained(request, schema, secret, columns, firsts=firsts)
 
             function = retaining(layout, retain, computed if _few_cells(request) else None)
-            held = HeldRows(rows.mapInArrow(function, spark_schema(PACKED)), layout, columns, firsts)
-            held.frame.persist()
+            packed = held_by_spark(rows.mapInArrow(function, spark_schema(PACKED)))
+            held = HeldRows(packed, layout, columns, firsts)
             self._held.put(key, held)
             if _few_cells(request):
                 return held.frame.select(PARTS)
