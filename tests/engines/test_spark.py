@@ -246,7 +246,7 @@ def test_the_owner_is_told_of_files_that_are_not_encrypted(sail, spark, path):
     with pytest.warns(UserWarning, match="not encrypted"):
         spark_tables(sail, {"visits": path})
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.simplefilter("error", UserWarning)
         spark_tables(spark, {"visits": path})
 
 
