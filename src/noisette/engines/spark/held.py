@@ -5,6 +5,7 @@ rows, since the secret and the rows decide which are retained. Where nothing say
 held.
 """
 
+import atexit
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
 from contextlib import suppress
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from sys import is_finalizing
 from threading import Thread
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from noisette.engines.duckdb.held import serves
 from noisette.engines.spark.executor import Layout
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Held", "HeldRows", "held_by_spark"]
 
 _MOST = 4  # frames, as many as the engine for files holds tables
+_FORGETTING: WeakSet[Thread] = WeakSet()
 _ADAPTIVE = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
@@ -92,4 +95,13 @@ def _forget(*held: HeldRows) -> None:
                 rows.frame.unpersist()
 
     if held and not is_finalizing():  # a process that ends starts no thread, and its session ends with it
-        Thread(target=forget, daemon=True).start()
+        thread = Thread(target=forget, daemon=True)
+        _FORGETTING.add(thread)
+        thread.start()
+
+
+@atexit.register
+def _wait_a_moment() -> None:
+    """Let threads end before the process does: what one still holds, DuckDB would report as leaked."""
+    for thread in list(_FORGETTING):
+        thread.join(1)

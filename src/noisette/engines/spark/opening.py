@@ -111,8 +111,9 @@ _ENCRYPTED = "spark.io.encryption.enabled"
 _SETTINGS: dict[str, Any] = {
     _ENCRYPTED: "true",
     "spark.ui.showConsoleProgress": "false",  # it shows the number of tasks, which depends on the data
-    "spark.log.level": "ERROR",
 }
+_LOGS = Path(__file__).with_name("log4j2.properties")
+_PANDAS = "PySpark does not yet fully support pandas"  # which we do not use
 _STORED = ("MANAGED", "EXTERNAL")
 _UNREACHABLE = "The Spark server cannot be reached: check its address, and that it runs."
 _NO_DATA = "The data of table {} cannot be read: is it there, with columns, and of the kind its name says?"
@@ -126,6 +127,7 @@ def _session(url: str) -> Any:
     except ImportError:
         raise InputError("Data in Spark need the extra: pip install 'noisette[spark]'.") from None
     check_version(pyspark.__version__)
+    warnings.filterwarnings("ignore", _PANDAS)
     if url.startswith("sc://"):
         address = urlparse(url)
         _quietly(
@@ -138,7 +140,7 @@ def _session(url: str) -> Any:
             return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InputError(_NO_JAVA)
-    builder = SparkSession.builder.master(url).config(map=_SETTINGS)
+    builder = SparkSession.builder.master(url).config(map=_SETTINGS | _logging())
     with doing("starting Spark"):
         session = _quietly(builder.getOrCreate, _UNREACHABLE)
     if session.sparkContext.master != url:
@@ -146,6 +148,13 @@ def _session(url: str) -> Any:
     if url.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable  # or else any python3, which need not have Noisette
     return session
+
+
+def _logging() -> dict[str, str]:
+    """Errors alone are logged, unless Spark has settings of its own here."""
+    if {"SPARK_HOME", "SPARK_CONF_DIR"} & set(os.environ) or " " in str(_LOGS):
+        return {}
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGS}"}
 
 
 def _warn_of_plain_files(session: Any) -> None:
