@@ -64,14 +64,17 @@ def is_postgres(source: Opened) -> bool:
     return isinstance(url, str) and url.startswith(("postgresql://", "postgres://"))
 
 
-def is_spark(source: Opened) -> bool:
-    """Whether it is a session or a frame of Spark, or the URL of a Spark server.
+_MASTERS = ("sc://", "spark://", "k8s://", "local[", "local-cluster[")
 
-    >>> is_spark("sc://host:15002"), is_spark("local[2]"), is_spark("visits.parquet")
-    (True, True, False)
+
+def is_spark(source: Opened) -> bool:
+    """Whether it is a session or a frame of Spark, the URL of a Spark server, or what Spark calls a master.
+
+    >>> is_spark("sc://host:15002"), is_spark("local[2]"), is_spark("yarn"), is_spark("visits.parquet")
+    (True, True, True, False)
     """
     if isinstance(source, str):
-        return source.startswith(("sc://", "spark://", "local["))
+        return source in ("local", "yarn") or source.startswith(_MASTERS)
     return type(source).__module__.partition(".")[0] == "pyspark"
 
 

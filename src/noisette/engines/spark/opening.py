@@ -6,12 +6,14 @@ computed as it is read, and a computation can fail on one row: it is refused by 
 it only reads, since what a frame computes cannot be seen.
 """
 
+import atexit
 import os
 import shutil
 import socket
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -141,13 +143,21 @@ def _session(url: str) -> Any:
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         raise InputError(_NO_JAVA)
     builder = SparkSession.builder.master(url).config(map=_SETTINGS | _logging())
+    ours = SparkSession.getActiveSession() is None
     with doing("starting Spark"):
         session = _quietly(builder.getOrCreate, _UNREACHABLE)
+    if ours:
+        atexit.register(_stop, session)  # or else executors of a cluster are started anew until Java has ended
     if session.sparkContext.master != url:
         raise InputError("This process has a Spark session of another address: pass that session itself, or stop it.")
     if url.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         session.sparkContext.pythonExec = sys.executable  # or else any python3, which need not have Noisette
     return session
+
+
+def _stop(session: Any) -> None:
+    with suppress(Exception):  # Java has ended
+        session.stop()
 
 
 def _logging() -> dict[str, str]:
