@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 import noisette as nz
 from noisette import questions
@@ -218,6 +219,41 @@ def test_nothing_is_read_before_it_is_drawn(curator, name):
     for _, offer in offers(curator, name):
         with pytest.raises(AssertionError, match="touched"):
             offer.draw(Untouched(), curator.schema, bytes(16))
+
+
+@pytest.fixture(scope="module")
+def on_spark(spark, tmp_path_factory):
+    """The same tables as files that Spark reads."""
+    folder = tmp_path_factory.mktemp("spark")
+    for name, table in TABLES.items():
+        parquet.write_table(table, folder / f"{name}.parquet")
+    paths = {name: str(folder / f"{name}.parquet") for name in TABLES}
+    policy = {"tables": {"visits": RULES, "wards": PUBLIC}}
+    return nz.open(spark, tables=paths, budget=nz.Approx(1000, "1e-4"), policy=policy)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EVERY)
+def test_every_question_is_answered_on_spark(on_spark, name):
+    spend = SPENDS[1] if needs_delta(name) else SPENDS[0]
+    for asked in ASKED.get(name, [VALUES.get(name)]):
+        answer = on_spark.ask(asked, spend=spend)
+        assert nz.answers.check(answer.to_json()) <= spend
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - VALUES.keys()))
+def test_every_stream_goes_on_on_spark(on_spark, name):
+    begun = on_spark.stream(EXAMPLES[name], spend=SPENDS[1])
+    match EXAMPLES[name]:
+        case nz.Stream():
+            begun.step()
+            assert len(begun.to_arrow())
+        case nz.Above():
+            left, alert = begun.left, begun.ask("SELECT COUNT(*) AS n FROM visits")
+            assert begun.left == left - (alert is not None)
+        case nz.Oracle(columns):
+            assert begun.ask({columns[-1]: [18, 65]}).value >= 0
 
 
 def test_unknown_keys_need_a_delta(curator):
