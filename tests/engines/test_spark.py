@@ -125,7 +125,7 @@ class Executors:
         return self
 
     def toArrow(self):  # noqa: N802
-        return pyarrow.Table.from_pylist([dict(zip(trial._SAME, row, strict=True)) for row in self.versions])
+        return pyarrow.Table.from_pylist([dict(zip(trial._VERSIONS.names, row, strict=True)) for row in self.versions])
 
 
 def test_executors_that_would_fail_are_refused_before_anything_is_charged(sail, monkeypatch):

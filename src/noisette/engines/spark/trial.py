@@ -5,7 +5,6 @@ in another way.
 """
 
 from collections.abc import Iterable, Iterator
-from importlib.metadata import version
 from typing import Any
 from weakref import WeakSet
 
@@ -15,11 +14,11 @@ from noisette.engines.spark.catalogue import spark_schema
 from noisette.engines.spark.silence import unlogged
 from noisette.errors import InputError
 from noisette.progress import doing
+from noisette.version import __version__
 
 __all__ = ["try_executors"]
 
-_SAME = ("noisette", "duckdb")
-_VERSIONS = pyarrow.schema(dict.fromkeys(_SAME, pyarrow.string()))
+_VERSIONS = pyarrow.schema(dict.fromkeys(("noisette", "duckdb"), pyarrow.string()))
 _TRIED: WeakSet[Any] = WeakSet()
 
 
@@ -54,4 +53,6 @@ def _told(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatc
 
 
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in _SAME}
+    import duckdb
+
+    return {"noisette": __version__, "duckdb": duckdb.__version__}
