@@ -65,6 +65,7 @@ def steps(session, folder, rows):
 
 @pytest.mark.slow
 def test_other_data_have_the_same_steps(sail, tmp_path):
+    steps(sail, tmp_path, 2)  # the first time an executor is tried
     few = steps(sail, tmp_path, 1)
     assert "Spark: bounding and counting on executors" in few
     assert few == steps(sail, tmp_path, 5000)
