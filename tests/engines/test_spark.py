@@ -654,6 +654,15 @@ def test_small_frames_that_are_held_are_computed_in_few_tasks(spark):
         spark.conf.set(adaptive, before)
 
 
+def test_a_server_that_lets_nobody_change_its_settings_holds_frames_as_well():
+    def refused(*_):
+        raise ValueError
+
+    for conf in (SimpleNamespace(get=refused), SimpleNamespace(get=lambda _: "false", set=refused)):
+        frame = SimpleNamespace(sparkSession=SimpleNamespace(conf=conf), persist=lambda: "held")
+        assert held_by_spark(frame) == "held"
+
+
 def test_rows_are_not_held_where_the_data_changed_or_nothing_says_so(sail, tmp_path):
     """A twin that goes by the question alone would answer about the rows of before."""
     total, bounds = Measure("rows"), (OWNED, "who", Limits(rows=100))

@@ -8,7 +8,7 @@ held.
 import atexit
 from collections import OrderedDict
 from collections.abc import Collection, Hashable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from sys import is_finalizing
 from threading import Thread
@@ -75,15 +75,13 @@ class Held:
 
 def held_by_spark(frame: "DataFrame") -> "DataFrame":
     """Let Spark hold a frame when it is computed, in as few tasks as its rows need, as with all other frames."""
-    settings, before = frame.sparkSession.conf, None
-    with suppress(Exception):  # some servers have no such setting
-        before = settings.get(_ADAPTIVE)
-        settings.set(_ADAPTIVE, "true")
-    try:
+    settings = frame.sparkSession.conf
+    with ExitStack() as restored:
+        with suppress(Exception):  # some servers have no such setting, or let nobody change it
+            before = settings.get(_ADAPTIVE) or "true"
+            settings.set(_ADAPTIVE, "true")
+            restored.callback(settings.set, _ADAPTIVE, before)
         return frame.persist()
-    finally:
-        if before is not None:
-            settings.set(_ADAPTIVE, before)
 
 
 def _forget(*held: HeldRows) -> None:
