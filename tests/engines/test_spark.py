@@ -107,9 +107,22 @@ def test_bad_input_gets_a_sentence(sail, path, tmp_path, monkeypatch):
     with pytest.raises(InputError, match="too old"):
         opening.check_version("3.5.4")
     monkeypatch.setattr("shutil.which", lambda _: None)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", "")
     with pytest.raises(InputError, match="needs Java"):
         nz.open("local[2]", tables={"visits": path}, budget=1)
+
+
+def test_java_that_does_not_start_gets_a_sentence(path):
+    code = f"""
+import noisette as nz
+try:
+    nz.open("local[2]", tables={{"visits": {path!r}}}, budget=1)
+except nz.errors.InputError as error:
+    print(error)
+"""
+    env = os.environ | {"JAVA_HOME": "/nowhere"}
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True)
+    assert ran.stdout.startswith("Spark cannot start here"), ran.stderr[-2000:]
 
 
 class Executors:

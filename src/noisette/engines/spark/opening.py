@@ -119,6 +119,7 @@ _PANDAS = "PySpark does not yet fully support pandas"  # which we do not use
 _STORED = ("MANAGED", "EXTERNAL")
 _UNREACHABLE = "The Spark server cannot be reached: check its address, and that it runs."
 _NO_DATA = "The data of table {} cannot be read: is it there, with columns, and of the kind its name says?"
+_NO_START = "Spark cannot start here: see that Java is 17 or newer, and that JAVA_HOME, if it is set, names it."
 _NO_JAVA = "Spark needs Java 17 or newer: install it, or set JAVA_HOME; a server by sc://… needs none here."
 
 
@@ -140,12 +141,12 @@ def _session(url: str) -> Any:
 
         with doing("connecting to Spark"):
             return _quietly(Remote.builder.remote(url).create, _UNREACHABLE)  # not one that is open to another server
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise InputError(_NO_JAVA)
     builder = SparkSession.builder.master(url).config(map=_SETTINGS | _logging())
     ours = SparkSession.getActiveSession() is None
     with doing("starting Spark"):
-        session = _quietly(builder.getOrCreate, _UNREACHABLE)
+        session = _quietly(builder.getOrCreate, _NO_START if url.startswith("local") else _UNREACHABLE)
     if ours:
         atexit.register(_stop, session)  # or else executors of a cluster are started anew until Java has ended
     if session.sparkContext.master != url:
