@@ -154,6 +154,18 @@ def test_executors_that_would_fail_are_refused_before_anything_is_charged(sail, 
     trial.try_executors(sail)  # once for each session
 
 
+def test_opening_tries_the_executors_of_spark_itself(spark, path, monkeypatch):
+    for opened in (lambda: spark_tables(spark, {"visits": path}), lambda: spark_tables(spark.read.parquet(path), None)):
+        trial._TRIED.discard(spark)
+        opened()
+        assert spark in trial._TRIED
+        trial._TRIED.discard(spark)
+        with monkeypatch.context() as patch:
+            patch.setattr(trial, "_versions", lambda: {"noisette": nz.__version__, "duckdb": "0.1"})
+            with pytest.raises(InputError, match=r"of duckdb and this process has 0\.1"):
+                opened()
+
+
 NEWCOMER = """
 import noisette as nz
 visits = {"unit": "who", "rows": 3, "columns": {"age": {"bounds": [0, 120]}, "code": {}}}
@@ -183,6 +195,7 @@ def test_a_newcomer_asks_spark_with_its_own_settings(tmp_path):
         [sys.executable, "-W", "ignore", "-c", NEWCOMER], cwd=tmp_path, env=clean, capture_output=True, text=True
     )
     assert "codes [0, 1, 2]" in ran.stdout, ran.stderr[-2000:]
+    assert " WARN " not in ran.stderr
     assert not list((tmp_path / "scratch").iterdir())
 
 
@@ -645,7 +658,7 @@ def test_keys_that_cleaning_makes_one_are_clean_before_they_are_sent(sail, tmp_p
     assert len(found) > len(right)
 
 
-def test_small_frames_that_are_held_are_computed_in_few_tasks(spark):
+def test_small_frames_that_are_held_are_computed_in_few_tasks(spark, tmp_path, monkeypatch):
     from pyspark.sql import functions
 
     adaptive = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
@@ -662,6 +675,11 @@ def test_small_frames_that_are_held_are_computed_in_few_tasks(spark):
     try:
         assert (tasks(held_by_spark), tasks(lambda frame: frame.persist())) == (1, 3)
         assert spark.conf.get(adaptive) == "false"
+        monkeypatch.setattr(Spark, "_readable", lambda *_: None)  # so that Spark reads
+        source = on_disk(spark, tmp_path, SIXTY)
+        counted(source, OWNED, "who", Limits(rows=3), Measure("rows"))
+        [held] = source._held._frames.values()
+        assert len(held.frame.toArrow()) == 1  # a row of each task
     finally:
         spark.conf.set(merging, "false")
         spark.conf.set(adaptive, before)

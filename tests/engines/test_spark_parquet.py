@@ -100,10 +100,12 @@ ODD = {
     "real": st.none() | st.floats(),
     "day": st.none() | st.dates(),
     "truth": st.none() | st.booleans(),
+    "price": st.none() | st.decimals("-9.99", "9.99", places=2),
+    "at": st.none() | st.datetimes(),
 }
 TYPES = pyarrow.schema({
     "unit": pyarrow.int64(), "small": pyarrow.int64(), "text": pyarrow.string(), "real": pyarrow.float64(),
-    "day": pyarrow.date32(), "truth": pyarrow.bool_(),
+    "day": pyarrow.date32(), "truth": pyarrow.bool_(), "price": pyarrow.decimal128(9, 2), "at": pyarrow.timestamp("us"),
 })  # fmt: skip
 
 
@@ -185,6 +187,22 @@ def test_a_unit_with_a_million_rows_travels_in_few_bytes():
         return sum(batch.nbytes for batch in parcels)
 
     assert sent(100, 1) < 10_000 < 1_000_000 < sent(100, 10**5)
+
+
+@pytest.mark.parametrize("kind", ["small", "text", "real", "day", "truth", "price", "at"])
+def test_units_of_every_type_may_have_very_many_rows(kind, monkeypatch):
+    monkeypatch.setattr(packing, "_EVERY", 1)
+    monkeypatch.setattr(packing, "_OFTEN", 2)
+    one, day = datetime.datetime(2020, 1, 1, 5), datetime.date(2020, 1, 1)
+    units = {"small": 1, "text": "é", "real": 0.5, "day": day, "truth": True, "price": Decimal("1.50"), "at": one}
+    rows = [{"who": units[kind], **units} for _ in range(5)] + [{"who": None}, {"who": units[kind], "text": "x"}]
+    table = pyarrow.Table.from_pylist(rows, pyarrow.schema([("who", TYPES.field(kind).type), *list(TYPES)[1:]]))
+    parcels = list(packed([table], "who", bucket_keys(3), 0, executor._hashed))
+    sent = [packing.table_of(some.as_buffer()) for batch in parcels for some in batch.column("rows")]
+    assert [some.column("count").to_pylist() for some in sent] in ([[5, 1]], [[1, 5]])
+    assert shown(pyarrow.Table.from_batches(unpacked(parcels, table.schema, None))) == shown(
+        table.filter(pyarrow.compute.is_valid(table.column("who")))
+    )
 
 
 def test_rows_that_differ_in_their_bits_alone_are_not_one(monkeypatch):

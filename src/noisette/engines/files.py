@@ -68,13 +68,13 @@ _MASTERS = ("sc://", "spark://", "k8s://", "local[", "local-cluster[")
 
 
 def is_spark(source: Opened) -> bool:
-    """Whether it is a session or a frame of Spark, the URL of a Spark server, or what Spark calls a master.
+    """Whether it is a session or a frame of Spark, the URL of a Spark server, or a master of Spark's.
 
-    >>> is_spark("sc://host:15002"), is_spark("local[2]"), is_spark("yarn"), is_spark("visits.parquet")
+    >>> is_spark("sc://host:15002"), is_spark("local[2]"), is_spark("k8s://host"), is_spark("visits.parquet")
     (True, True, True, False)
     """
     if isinstance(source, str):
-        return source in ("local", "yarn") or source.startswith(_MASTERS)
+        return source.startswith(_MASTERS)
     return type(source).__module__.partition(".")[0] == "pyspark"
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow
 from pyarrow import compute
 
-from noisette.engines.spark.packing import packed, stream_of, table_of
+from noisette.engines.spark.packing import COUNT, packed, stream_of, table_of
 from noisette.errors import NoisetteError
 from noisette.query.measure import Measure
 
@@ -57,9 +57,6 @@ Function: TypeAlias = Callable[[Batches], Iterator[pyarrow.RecordBatch]]
 
 TAG = "table"
 """The column that numbers the table of a row, where the rows of several tables travel together."""
-
-COUNT = "count"
-"""The column that says how many rows are equal to a row, where different ones travel once."""
 
 PARTS = "parts"
 """The column of parts that were computed in the pass that retained the rows, as Arrow streams."""

@@ -21,7 +21,10 @@ from pyarrow import compute, types
 from noisette.engines.bounding.words import pieces
 from noisette.engines.files import valid_table
 
-__all__ = ["PARCEL", "bucket_keys", "packed", "stream_of", "table_of", "unpacked"]
+__all__ = ["COUNT", "PARCEL", "bucket_keys", "packed", "stream_of", "table_of", "unpacked"]
+
+COUNT = "count"
+"""The column that says how many rows are equal to a row, where different ones travel once."""
 
 PARCEL = pyarrow.schema({"bucket": pyarrow.int32(), "table": pyarrow.int32(), "rows": pyarrow.binary()})
 """Rows of one table and one bucket."""
@@ -31,8 +34,8 @@ _HALF = np.uint64(32)
 _BYTES = 1 << 17  # of a parcel, about: Spark hands on up to ten thousand at once, below 2^31 bytes
 _FEW, _SMALL = 256, 1 << 14  # values of a dictionary, and its bytes, which travel with each parcel
 _LOOK = 1024  # values that are looked at, before all are
-_EVERY, _OFTEN = 61, 64  # one row in so many is looked at; a unit has very many rows if it has more of these
-_TIMES = "times"  # the column that says how many rows one stands for, where equal rows travel once
+_EVERY = 61  # of so many rows one is looked at
+_OFTEN = 64  # of the rows that are looked at: a unit that has more of them is counted
 _NARROW = (pyarrow.int8(), pyarrow.int16(), pyarrow.int32())
 
 Hash = Callable[[pyarrow.Table], pyarrow.Table]
@@ -51,6 +54,7 @@ def packed(
 
 
 def _parcels(rows: pyarrow.Table, bucket: NDArray[np.integer], keys: Sequence[int], number: int) -> pyarrow.RecordBatch:
+    """The rows in parcels, each of one bucket."""
     order = np.argsort(bucket, kind="stable")
     ends = np.cumsum(np.bincount(bucket, minlength=len(keys))).tolist()
     sent = pyarrow.table({f.name: _narrow(rows.column(f.name)) for f in rows.schema}).take(pyarrow.array(order))
@@ -66,13 +70,14 @@ def _parcels(rows: pyarrow.Table, bucket: NDArray[np.integer], keys: Sequence[in
 
 
 def _counted(table: pyarrow.Table, unit: str) -> tuple[pyarrow.Table, ...]:
-    """The rows; of units that have very many, the different rows in a table of their own, with the number of each.
+    """The rows; of units with very many rows, the different ones in a table of their own, with the number of each.
 
-    Which units these are changes nothing of what arrives. Values are equal if all of their bits are.
+    Rows are equal if all bits of their values are. A sample of the rows says which units have very many; all rows
+    arrive, whichever these are.
 
     >>> rows = pyarrow.table({"unit": [7] * 9000 + [8], "age": [30, 30, 41] * 3000 + [5]})
     >>> [some.to_pydict() for some in _counted(rows, "unit")]
-    [{'unit': [8], 'age': [5]}, {'unit': [7, 7], 'age': [30, 41], 'times': [6000, 3000]}]
+    [{'unit': [8], 'age': [5]}, {'unit': [7, 7], 'age': [30, 41], 'count': [6000, 3000]}]
     """
     looked_at = table.column(unit).take(pyarrow.array(np.arange(0, len(table), _EVERY)))
     found = looked_at.value_counts()
@@ -81,7 +86,7 @@ def _counted(table: pyarrow.Table, unit: str) -> tuple[pyarrow.Table, ...]:
         return (table,)
     many = compute.is_in(table.column(unit), often)
     different = table.filter(many).group_by(table.column_names, use_threads=False).aggregate([([], "count_all")])
-    return table.filter(compute.invert(many)), different.rename_columns([*table.column_names, _TIMES])
+    return table.filter(compute.invert(many)), different.rename_columns([*table.column_names, COUNT])
 
 
 def unpacked(
@@ -91,8 +96,8 @@ def unpacked(
     for batch in batches:
         for number, rows in zip(batch.column("table").to_pylist(), batch.column("rows"), strict=True):
             found = table_of(rows.as_buffer())
-            if _TIMES in found.column_names:
-                found = found.take(pyarrow.array(np.repeat(np.arange(len(found)), found.column(_TIMES).to_numpy())))
+            if COUNT in found.column_names:
+                found = found.take(pyarrow.array(np.repeat(np.arange(len(found)), found.column(COUNT).to_numpy())))
             named = dict(zip(found.column_names, found.columns, strict=True))
             if tag is not None:
                 named[tag] = pyarrow.array(np.full(len(found), number, np.int32))

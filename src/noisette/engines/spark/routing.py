@@ -115,7 +115,7 @@ def _splits(session: Any, files: Files) -> "DataFrame":
 def partitions_of(session: Any) -> int:
     """How many partitions the owner's setting allows; some clusters choose it by themselves, and say "auto"."""
     try:
-        return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))  # Spark refuses most other defaults
+        return max(1, int(session.conf.get("spark.sql.shuffle.partitions")))  # a default in words would be refused
     except Exception:  # a server that does not say
         return _USUAL
 
