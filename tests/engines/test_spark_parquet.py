@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from tests.contracts.test_sources import invalid_text
 
+from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.memory.source import Memory
 from noisette.engines.spark import executor, packing
 from noisette.engines.spark.executor import reading, sending
@@ -275,6 +276,19 @@ def _torn(buckets):
         return run
 
     return made
+
+
+@slow
+@pytest.mark.parametrize("engine", ["sail", "spark"])
+def test_a_unit_with_half_of_the_table_retains_the_same_rows(engine, request, tmp_path):
+    """Its rows are counted in each file, and which of them are retained depends on how often each is there."""
+    who = [7 if i % 2 else i // 40 for i in range(40_000)]
+    table = pyarrow.table({"who": who, "x": [(i * i) % 13 for i in range(40_000)]})
+    assert len(packing._counted(table.slice(0, 17_000), "who")) == 2
+    path = written(tmp_path / "t", table.slice(0, 17_000), table.slice(17_000))
+    for limits in (Limits(rows=1), Limits(rows=5)):
+        source = Spark(spark_tables(request.getfixturevalue(engine), {"t": path}))
+        assert counted(source, limits=limits) == counted(DuckDB({"t": table}), limits=limits)
 
 
 @slow
