@@ -4,12 +4,15 @@ import csv
 import datetime
 import io
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import noisette as nz
 from noisette.answers import Column, Release, figures, record
@@ -36,9 +39,9 @@ def test_numbers_stand_below_each_other():
     lines = repr(release(WARDS, COUNTS, MEANS, caveats=("Rows are left out.",))).splitlines()
     assert lines == [
         "ward           n  mean",
-        "north  1,968 ± 3    58.04 ± 0.16",
-        "<b>       -5 ± 3     7.50 ± 0.16",
-        "NULL      12 ± 3  unknown",
+        "north  1,968 ± 3      58.04 ± 0.16",
+        "<b>       -5 ± 3       7.50 ± 0.16",
+        "NULL      12 ± 3  no answer",
         "ε = 1 · 95% error bars · left: ε = 1",
         "Rows are left out.",
     ]
@@ -47,19 +50,59 @@ def test_numbers_stand_below_each_other():
 # Ends of error bars within what declarations allow
 
 
-def test_ends_move_and_numbers_stay():
-    moved = COUNTS.within((0.0, 10.0))
-    assert (moved.low.tolist(), moved.high.tolist()) == ([10.0, 0.0, 9.0], [10.0, 0.0, 10.0])
+def test_numbers_that_add_up_stay_as_drawn_and_their_bars_reach_to_them():
+    moved = replace(COUNTS, adds=True).within((0.0, 10.0))
+    assert (moved.low.tolist(), moved.high.tolist()) == ([7.0, -5.0, 7.0], [1968.0, 3.0, 12.0])
     assert moved.values.equals(COUNTS.values)
     assert moved.half.tolist() == [3.0, 3.0, 3.0]
     assert [part.tolist() for part in moved.unmoved] == [COUNTS.low.tolist(), COUNTS.high.tolist()]
     assert repr(release(WARDS, moved)).splitlines()[:4] == repr(release(WARDS, COUNTS)).splitlines()[:4]
 
 
+def test_other_numbers_move_to_the_end_of_what_is_possible():
+    moved = COUNTS.within((0.0, 10.0))
+    assert moved.values.to_pylist() == [10, 0, 10]
+    assert (moved.low.tolist(), moved.high.tolist()) == ([7.0, 0.0, 7.0], [10.0, 3.0, 10.0])
+
+
+@given(
+    st.floats(-1e6, 1e6),
+    st.floats(0, 1e6),
+    st.floats(0, 1e6),
+    st.floats(-1e6, 1e6),
+    st.floats(1e-3, 1e6),
+    st.booleans(),
+)
+def test_moving_holds_what_the_bar_held_and_no_bar_is_a_point(value, below, above, low, width, adds):
+    drawn = Column("n", pyarrow.array([value]), np.array([value - below]), np.array([value + above]), adds=adds)
+    moved = drawn.within((low, low + width))
+    at, a, b = moved.values[0].as_py(), moved.low[0], moved.high[0]
+    assert a <= at <= b
+    for truth in (low, low + width / 3, low + width, value):
+        if value - below <= truth <= value + above and low <= truth <= low + width:
+            assert a - 1e-9 <= truth <= b + 1e-9
+    if min(below, above) > 1e-3:
+        assert b - a > 1e-4
+    assert drawn.within((-np.inf, np.inf)).values.equals(drawn.values)
+
+
+def test_a_number_that_is_not_there_has_all_that_is_possible_as_its_bar():
+    number = Column("m", pyarrow.array([None, 4.0]), np.array([-np.inf, 3.0]), np.array([np.inf, 5.0]))
+    moved = number.within((0.0, 9.0))
+    assert moved.values.to_pylist() == [None, 4.0]
+    assert (moved.low.tolist(), moved.high.tolist()) == ([0.0, 3.0], [9.0, 5.0])
+    made = release(WARDS.take(np.array([0, 1])), moved)
+    assert "no answer" in repr(made)
+    assert made.warnings == (
+        "m: in 1 of 2 rows no answer, since too few rows vouch for one; spend more, or ask for larger groups.",
+    )
+    assert json.loads(made.to_json())["rows"][0] == {"ward": "north", "m": None, "m_low": 0.0, "m_high": 9.0}
+
+
 def test_moved_columns_are_sorted_with_their_bars():
-    moved = COUNTS.within((0.0, 10.0)).take(np.array([2, 0]))
+    moved = replace(COUNTS, adds=True).within((0.0, 10.0)).take(np.array([2, 0]))
     assert moved.values.to_pylist() == [12, 1968]
-    assert (moved.low.tolist(), moved.high.tolist(), moved.half.tolist()) == ([9.0, 10.0], [10.0, 10.0], [3.0, 3.0])
+    assert (moved.low.tolist(), moved.high.tolist(), moved.half.tolist()) == ([7.0, 7.0], [12.0, 1968.0], [3.0, 3.0])
     assert [part.tolist() for part in moved.unmoved] == [[9.0, 1965.0], [15.0, 1971.0]]
 
 
@@ -70,7 +113,7 @@ def test_a_bar_without_end_shows_the_one_that_declarations_leave():
 
 def test_the_record_keeps_the_bars_as_they_were_drawn():
     record = json.loads(release(WARDS, COUNTS.within((0.0, 10.0)), caveats=("Rows are left out.",)).to_json())
-    assert record["rows"][0] == {"ward": "north", "n": 1968, "n_low": 10.0, "n_high": 10.0}
+    assert record["rows"][0] == {"ward": "north", "n": 10, "n_low": 7.0, "n_high": 10.0}
     assert record["unclipped"] == {"n": {"low": [1965.0, -8.0, 9.0], "high": [1971.0, -2.0, 15.0]}}
     assert record["caveats"] == ["Rows are left out."]
     assert json.loads(release(WARDS, COUNTS.within((-9.0, 2000.0))).to_json())["unclipped"] == {}

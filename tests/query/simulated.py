@@ -12,7 +12,7 @@ import pyarrow
 
 from noisette.engines.duckdb.source import DuckDB
 from noisette.privacy import Neighbours
-from noisette.query.answer import Scene, columns, noises
+from noisette.query.answer import Scene, columns, errors
 from noisette.query.draw import draw
 from noisette.query.kind import Kind
 from noisette.query.measure import Exact
@@ -91,7 +91,7 @@ def simulated(output, spend, times, level=0.95):
     many = Exact(None, tuple(np.repeat(measure, times, axis=0) for measure in exact.measures))
     noised = draw(offer.procedure.design, 0, many)
     keys = [pyarrow.array(np.repeat(list(SIZES), times))]
-    _, column = columns(Scene(offer.procedure.prepared[0], noised, noises(offer.procedure.design, 0, level), keys))
+    _, column = columns(Scene(offer.procedure.prepared[0], noised, errors(offer.procedure.design, 0, level), keys))
     number = column.values.to_numpy(zero_copy_only=False)
     shaped = [np.asarray(part, dtype=float).reshape(len(SIZES), times) for part in (number, column.low, column.high)]
     return Simulated(*shaped, tuple(part["mechanism"] for part in offer.parts))

@@ -254,19 +254,22 @@ def test_all_parts_are_recorded():
         assert len(design.parts(neighbours)) == len(design.noise) + len(design.quantiles) + len(design.keys)
 
 
-def test_quantiles_of_the_same_values_are_one_draw_for_each_end_of_their_error_bars():
+def test_quantiles_of_the_same_values_are_read_off_one_tree():
     design = designed(KNOWN[10], spend=PURE)
     parts = design.parts(Neighbours.ADD_REMOVE)
-    assert [part["mechanism"] for part in parts] == ["Geometric", "Quantile", *["Quantiles"] * 2]
-    assert [part["parameters"].get("at") for part in parts[2:]] == [["1/10", "1/2", "9/10"]] * 2
-    assert parts[2]["parameters"]["shift"] == ["-" + shift for shift in parts[3]["parameters"]["shift"]]
-    (noise,) = design.noise.values()
+    assert [part["mechanism"] for part in parts] == ["Geometric", "Geometric", "Quantile", "Geometric"]
+    assert parts[3]["measure"] == "histogram"
+    noise, vouching = design.noise.values()
     (alone,) = designed("SELECT ward, sum(cost) FROM visits GROUP BY ward", spend=PURE).noise.values()
-    assert noise.scale == 5 * alone.scale  # three quantiles have three parts, the minimum and the sum one each
+    (rows,) = designed("SELECT ward, count(age) FROM visits GROUP BY ward", spend=PURE).noise.values()
+    assert noise.scale == 5 * alone.scale / Fraction(
+        9, 10
+    )  # three quantiles have three parts, minimum and sum one each
+    assert vouching.scale == 10 * rows.scale  # the number of rows that the minimum's bar rests on
 
 
 def test_quantiles_of_several_questions_are_drawn_together():
-    texts = [f"SELECT quantile(age, {q}) FROM visits" for q in (0.9, 0.1, 0.5)]
+    texts = [f"SELECT quantile(age, {q}) FROM visits" for q in (0.4, 0.3, 0.5)]
     assert len(designed(*texts, spend=PURE).quantiles) == 1
     assert len(designed(*texts[:2], spend=PURE).quantiles) == 2
     rows = "SELECT quantile(age, 0.3) FROM visits WHERE smoker"

@@ -10,7 +10,7 @@ import pytest
 from noisette.engines.duckdb.source import DuckDB
 from noisette.errors import InputError
 from noisette.privacy import ZCDP, Neighbours, Pure
-from noisette.query.answer import Scene, columns, noises
+from noisette.query.answer import Scene, columns, errors
 from noisette.query.canonical import canonical_text
 from noisette.query.draw import draw
 from noisette.query.estimate import Estimate
@@ -82,7 +82,7 @@ def released(output, spend, times=TIMES):
     exact = source().aggregate(design.tasks[0].request, SCHEMA, bytes(16))
     many = Exact(None, tuple(np.repeat(measure, times, axis=0) for measure in exact.measures))
     keys = [pyarrow.array(np.repeat(list(SIZES), times))]
-    scene = Scene(offer.procedure.prepared[0], draw(design, 0, many), noises(design, 0, 0.95), keys)
+    scene = Scene(offer.procedure.prepared[0], draw(design, 0, many), errors(design, 0, 0.95), keys)
     _, column = columns(scene)
     parts = column.values.to_numpy(zero_copy_only=False), column.low, column.high
     return [np.asarray(part, dtype=float).reshape(len(SIZES), times) for part in parts]

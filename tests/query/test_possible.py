@@ -13,7 +13,7 @@ import pytest
 
 from noisette.engines.duckdb.source import DuckDB
 from noisette.privacy import Neighbours, Pure
-from noisette.query.answer import Scene, columns, key_columns, noises
+from noisette.query.answer import Scene, columns, errors, key_columns
 from noisette.query.draw import Noised
 from noisette.query.kind import Kind
 from noisette.query.possible import possible
@@ -126,7 +126,7 @@ def test_outputs_without_noise_lie_within(output):
             for m, values in zip(question.request.measures, exact.measures, strict=True)
         }
         noised = Noised(exact.keys, 3, plain, {})
-        scene = Scene(question, noised, noises(design, 0, 0.95), key_columns(question, noised))
+        scene = Scene(question, noised, errors(design, 0, 0.95), key_columns(question, noised))
         column = columns(scene)[1]
         low, high = column.span
         values = column.values.to_numpy(zero_copy_only=False)

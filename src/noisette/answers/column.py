@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Column"]
+__all__ = ["Column", "moved_ends"]
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -20,7 +20,9 @@ class Column:
     """One column of an answer: keys have no error bars, numbers have.
 
     `low` and `high` are the ends of the error bars, moved into `span`, which is what declarations allow. `drawn` are
-    the ends before that, as they follow from the noise; None where they are the same.
+    the ends before that, as they follow from the noise; None where they are the same. `adds` says that people add these
+    numbers up (counts, sums): they stay as they were drawn, so that totals are right in the mean. A number lies within
+    its bar, or there is none: NULL, with all that is possible as its bar.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Column:
     span: tuple[float, float] = (-math.inf, math.inf)
     drawn: Ends | None = None
     shown: NDArray[np.float64] | None = None
+    adds: bool = False
 
     @property
     def measured(self) -> bool:
@@ -37,13 +40,17 @@ class Column:
         return self.low is not None
 
     @property
+    def suppressed(self) -> NDArray[np.bool_]:
+        """Which numbers are not shown, nor a bar; where nothing is known of one, its bar is all that is possible."""
+        return np.isnan(self._ends[0])
+
+    @property
     def half(self) -> NDArray[np.float64]:
         """What follows the ±: how far the number is from the further end of its bar, before that was moved."""
         if self.shown is not None:
             return self.shown
         low, high = self._ends
-        values = np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=float)
-        return np.asarray(np.maximum(high - values, values - low))
+        return np.asarray(np.maximum(high - self._numbers, self._numbers - low))
 
     @property
     def unmoved(self) -> Ends:
@@ -53,17 +60,30 @@ class Column:
     def within(self, span: tuple[float, float]) -> "Column":
         """The same with the ends of its bars moved into a span in which the number without noise lies for certain.
 
-        If it lay within its bar it still does, so the level holds. The number itself stays as it was drawn: a count may
-        be negative, and then both ends lie to one side of it.
+        If that lay within its bar it still does, so the level holds. Where the number was drawn outside of the span,
+        the bar reaches as far from the span's nearer end as it did from the number: it is never cut to a point. A
+        number moves to that end, except one that `adds`, to which its bar reaches instead.
 
         >>> import pyarrow
-        >>> moved = Column("n", pyarrow.array([3]), np.array([-7.0]), np.array([13.0])).within((0, math.inf))
-        >>> moved.low.tolist(), moved.high.tolist(), moved.half.tolist()
-        ([0.0], [13.0], [10.0])
+        >>> drawn = Column("n", pyarrow.array([3, -4]), np.array([-7.0, -14.0]), np.array([13.0, 6.0]))
+        >>> moved = drawn.within((0, math.inf))
+        >>> moved.values.to_pylist(), moved.low.tolist(), moved.high.tolist(), moved.half.tolist()
+        ([3, 0], [0.0, 0.0], [13.0, 10.0], [10.0, 10.0])
+        >>> counts = replace(drawn, adds=True).within((0, math.inf))
+        >>> counts.values.to_pylist(), counts.low.tolist(), counts.high.tolist()
+        ([3, -4], [0.0, -4.0], [13.0, 10.0])
         """
-        low, high = (np.clip(end, *span) for end in self._ends)
-        moved = replace(self, low=low, high=high, span=span, drawn=self.unmoved)
+        values, (low, high) = self._numbers, moved_ends(self._numbers, self._ends, span)
+        made = self.values if self.adds else _moved(self.values, np.clip(values, *span))
+        if self.adds:
+            low, high = np.fmin(low, values), np.fmax(high, values)
+        moved = replace(self, values=made, low=low, high=high, span=span, drawn=self.unmoved)
         return replace(moved, shown=np.where(np.isfinite(self.half), self.half, moved.half))
+
+    @property
+    def _numbers(self) -> NDArray[np.float64]:
+        """The numbers, NaN where there is none."""
+        return np.asarray(self.values.to_numpy(zero_copy_only=False), dtype=float)
 
     @property
     def _ends(self) -> Ends:
@@ -83,3 +103,19 @@ class Column:
         return replace(
             self, values=values, low=some(self.low), high=some(self.high), drawn=drawn, shown=some(self.shown)
         )
+
+
+def moved_ends(values: NDArray[np.float64], ends: Ends, span: tuple[float, float]) -> Ends:
+    """The ends of bars within a span, reaching as far from the numbers moved into it as from the numbers themselves."""
+    off = np.where(np.isnan(values), 0.0, np.clip(values, *span) - values)
+    low, high = (np.clip(end + off, *span) for end in ends)
+    return low, high
+
+
+def _moved(values: "pyarrow.Array", inside: NDArray[np.float64]) -> "pyarrow.Array":
+    """Numbers of the same type, moved; one that is not there stays away."""
+    import pyarrow
+
+    missing = np.isnan(inside)
+    whole = pyarrow.types.is_integer(values.type)
+    return pyarrow.array(np.where(missing, 0, inside).astype(np.int64) if whole else inside, values.type, mask=missing)

@@ -11,7 +11,7 @@ from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import failure, left, percent, promise, promised
 from noisette.answers.record import as_json, stated
-from noisette.answers.rendering import UNKNOWN, as_csv, as_html, as_text
+from noisette.answers.rendering import as_csv, as_html, as_text
 from noisette.answers.statement import statement
 from noisette.answers.warnings import warnings
 from noisette.errors import InputError
@@ -198,11 +198,6 @@ class Release:
     def _measured(self) -> bool:
         return any(column.measured for column in self.columns)
 
-    @property
-    def _missing(self) -> str:
-        """Why a number is not there: its group has too few units, or nothing stable can be said."""
-        return "suppressed" if "minimum_frequency" in self.record.get("rules", {}) else UNKNOWN
-
     def _footer(self) -> str:
         bars = f" · {percent(self.level)} error bars" if self._measured else ""
         return f"{promise(self._promised)}{failure(self.record.get('rules', {}))}{bars} · left: {left(self.left)}"
@@ -213,10 +208,10 @@ class Release:
         return (*self.warnings, *self.caveats)
 
     def __repr__(self) -> str:
-        return "\n".join([*as_text(self.columns, self._missing), self._footer(), *self.notes])
+        return "\n".join([*as_text(self.columns), self._footer(), *self.notes])
 
     def _repr_html_(self) -> str:
-        return as_html(self.columns, [self._footer(), *self.notes], self._missing)
+        return as_html(self.columns, [self._footer(), *self.notes])
 
 
 def _ends(ends: Any) -> list[float] | None:

@@ -17,7 +17,7 @@ _MOST_ROWS, _LONGEST = 40, 40
 _LIGHT = ' class="light"'
 
 
-UNKNOWN = "unknown"
+UNKNOWN, SUPPRESSED = "no answer", "suppressed"
 
 
 class Cell(NamedTuple):
@@ -27,17 +27,17 @@ class Cell(NamedTuple):
     half: str = ""
 
 
-def as_text(columns: Sequence[Column], missing: str = UNKNOWN) -> list[str]:
-    """The head and the first rows, each number above the other; `missing` stands for a number that is not there."""
-    laid = [_laid(column, missing) for column in columns]
+def as_text(columns: Sequence[Column]) -> list[str]:
+    """The head and the first rows, each number above the other."""
+    laid = [_laid(column) for column in columns]
     more = _more(columns)
     return ["  ".join(row).rstrip() for row in zip(*laid, strict=True)] + ([more] if more else [])
 
 
-def as_html(columns: Sequence[Column], below: Sequence[str], missing: str = UNKNOWN) -> str:
+def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
     """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
     head = [cell(column.name, "th", _place(column)) for column in columns]
-    rows = zip(*([_td(column, part) for part in shown(column, missing)] for column in columns), strict=True)
+    rows = zip(*([_td(column, part) for part in shown(column)] for column in columns), strict=True)
     notes = [note for note in (_more(columns), *below) if note]
     return in_notebook(html_table(head, rows), *(cell(note, "p") for note in notes))
 
@@ -87,9 +87,9 @@ def _number(column: Column) -> bool:
     return column.measured or bool(pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind))
 
 
-def _laid(column: Column, missing: str) -> list[str]:
+def _laid(column: Column) -> list[str]:
     """A column as texts of one width: values end at one place, and so do what follows the ±."""
-    cells = shown(column, missing)
+    cells = shown(column)
     values = max((len(cell.value) for cell in cells), default=0)
     halves = max((len(cell.half) for cell in cells), default=0)
     texts = [
@@ -104,14 +104,16 @@ def _laid(column: Column, missing: str) -> list[str]:
     return [place(text, width) for text in [column.name, *texts]]
 
 
-def shown(column: Column, missing: str = UNKNOWN) -> list[Cell]:
-    """The first rows of a column as people read them."""
+def shown(column: Column) -> list[Cell]:
+    """The first rows of a column as people read them; a number that is not there was suppressed, or has no answer."""
     values = column.values[:_MOST_ROWS].to_pylist()
     if not column.measured:
         return [Cell(_plain(value)) for value in values]
-    halves = column.half[:_MOST_ROWS].tolist()
+    halves, suppressed = column.half[:_MOST_ROWS].tolist(), column.suppressed[:_MOST_ROWS].tolist()
+    words = [SUPPRESSED if one else UNKNOWN for one in suppressed]
     return [
-        Cell(missing) if value is None else _measured(value, half) for value, half in zip(values, halves, strict=True)
+        Cell(word) if value is None else _measured(value, half)
+        for value, half, word in zip(values, halves, words, strict=True)
     ]
 
 

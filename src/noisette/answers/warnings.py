@@ -35,6 +35,9 @@ def _of(column: Column, grouped: bool, *, squared: bool) -> Iterator[str]:
     (low, high), span = column.unmoved, column.span
     known, width = ~np.isnan(values) & (half > 0), span[1] - span[0]
     groups = ", or ask for larger groups" if grouped else ""
+    missing = np.isnan(values) & ~column.suppressed
+    if missing.any():
+        yield f"{column.name}: {_where(missing)}no answer, since too few rows vouch for one; spend more{groups}."
     wide, whole = known & (high - low >= width * (1 - 1e-9)), np.issubdtype(column.values.type.to_pandas_dtype(), int)
     if math.isfinite(width) and wide.any():
         said = nothing(float(half[wide].max()), span, whole=bool(whole), squared=squared)

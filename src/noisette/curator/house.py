@@ -174,9 +174,9 @@ def _rounded(column: Column, step: Fraction) -> Column:
     whole = pyarrow.types.is_integer(column.values.type) and step.denominator == 1
     printed = pyarrow.array(multiples.astype(np.int64) if whole else multiples, mask=hidden)
     (low, high), half = column.unmoved, float(step / 2)
-    below, above = values - low + half, high - values + half
-    made = Column(column.name, printed, multiples - below, multiples + above)
-    return made.within(column.span)
+    below, above = multiples - (values - low + half), multiples + (high - values + half)
+    ends = np.where(hidden, low, below), np.where(hidden, high, above)
+    return Column(column.name, printed, *ends, adds=column.adds).within(column.span)
 
 
 def widened(expected: tuple[Expected, ...], step: Fraction | None) -> tuple[Expected, ...]:

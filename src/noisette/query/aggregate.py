@@ -56,6 +56,7 @@ __all__ = [
     "of_pairs",
     "possible_values",
     "values_of",
+    "vouching",
 ]
 
 Span: TypeAlias = tuple[float, float]
@@ -71,6 +72,13 @@ def measures_of(aggregate: Aggregate, shape: Shape, part: Contribution) -> tuple
     if aggregate.function not in ("rows", "units"):
         raise InputError("This aggregate needs a column, such as SUM(age).")
     return (Measure("units" if aggregate.function == "units" and part.rows > 1 else "rows"),)
+
+
+def vouching(aggregate: Aggregate, shape: Shape) -> Measure | None:
+    """The number of rows that an aggregate's error bar rests on; None where it holds for any number of them."""
+    if aggregate.of is None:
+        return None
+    return AGGREGATES[aggregate.function].vouching(aggregate.of, shape)
 
 
 def estimate(
@@ -160,7 +168,7 @@ class Definition:
 
     `measures` of x in a relation · `formula`: the number, from the noised measures and the kind of x · `span` of the
     number without noise, from the kind of x · `sql`: how SQL calls it, as sqlglot names its nodes · `of_pairs`: it has
-    two values, both kinds go to `formula` and `span`, and it is NULL where its divisor cannot be told from 0.
+    two values, and both kinds go to `formula` and `span` · `vouching`: the number of rows that its error bar rests on.
     """
 
     measures: Callable[[Expression, Shape], tuple[Measure, ...]]
@@ -168,6 +176,7 @@ class Definition:
     sql: tuple[str, ...] = ()
     formula: Callable[..., Estimate] = lambda needed, *_: needed[0]
     of_pairs: bool = False
+    vouching: Callable[[Expression, Shape], Measure | None] = lambda *_: None
 
 
 def _spread(x: Expression, shape: Shape) -> tuple[Measure, ...]:
@@ -187,6 +196,12 @@ def _moments(*names: str) -> Callable[[Expression, Shape], tuple[Measure, ...]]:
     return measures
 
 
+def _pairs(of: Expression, shape: Shape) -> Measure:
+    """The rows in which both values are not NULL."""
+    (n,) = _moments("n")(of, shape)
+    return n
+
+
 def _largest_covariance(a: Kind, b: Kind) -> Span:
     most = float(half_width(a) * half_width(b))
     return -most, most
@@ -196,29 +211,38 @@ AGGREGATES: dict[str, Definition] = {
     "count": Definition(lambda x, shape: (present(x, shape),), lambda _: (0.0, math.inf)),
     "distinct": Definition(lambda x, shape: (Measure("distinct", _declared(x, shape)),), _different),
     "sum": Definition(lambda x, shape: (summed(x, bounded_number(x, shape)),), _one_sign, ("Sum",)),
-    "mean": Definition(lambda x, shape: (centred(x, shape), present(x, shape)), of_kind, ("Avg",), _mean),
+    "mean": Definition(
+        lambda x, shape: (centred(x, shape), present(x, shape)), of_kind, ("Avg",), _mean, vouching=present
+    ),
     "variance": Definition(
-        _spread, lambda kind: (0.0, float(half_width(kind)) ** 2), ("Variance", "VariancePop"), _variance
+        _spread,
+        lambda kind: (0.0, float(half_width(kind)) ** 2),
+        ("Variance", "VariancePop"),
+        _variance,
+        vouching=present,
     ),
     "deviation": Definition(
         _spread,
         lambda kind: (0.0, float(half_width(kind))),
         ("Stddev", "StddevPop", "StddevSamp"),
         lambda needed, kind: _variance(needed, kind).root(),
+        vouching=present,
     ),
-    "quantile": Definition(lambda x, shape: (histogram(x, bounded_number(x, shape)),), of_kind),
+    "quantile": Definition(lambda x, shape: (histogram(x, bounded_number(x, shape)),), of_kind, vouching=present),
     "covariance": Definition(
-        _moments("x", "y", "xy", "n"), _largest_covariance, ("CovarPop", "CovarSamp"), covariance, True
+        _moments("x", "y", "xy", "n"), _largest_covariance, ("CovarPop", "CovarSamp"), covariance, True, _pairs
     ),
     "correlation": Definition(
-        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (-1.0, 1.0), ("Corr",), correlation, True
+        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (-1.0, 1.0), ("Corr",), correlation, True, _pairs
     ),
     "determination": Definition(
-        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (0.0, 1.0), ("RegrR2",), determination, True
+        _moments("x", "y", "xy", "xx", "yy", "n"), lambda a, b: (0.0, 1.0), ("RegrR2",), determination, True, _pairs
     ),
-    "slope": Definition(_moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrSlope",), slope, True),
+    "slope": Definition(
+        _moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrSlope",), slope, True, _pairs
+    ),
     "intercept": Definition(
-        _moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrIntercept",), intercept, True
+        _moments("x", "y", "xy", "yy", "n"), lambda a, b: ANYTHING, ("RegrIntercept",), intercept, True, _pairs
     ),
     "pairs": Definition(_moments("n"), lambda a, b: (0.0, math.inf), ("RegrCount",), of_pairs=True),
 }

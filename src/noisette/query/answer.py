@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 from typing import Any, TypeAlias, assert_never
 
@@ -19,29 +20,60 @@ from numpy.typing import NDArray
 from noisette.answers import Column
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian
-from noisette.query.aggregate import estimate, measures_of, of_pairs
+from noisette.query.aggregate import estimate, measures_of, vouching
 from noisette.query.design import Design
 from noisette.query.draw import Noised
-from noisette.query.estimate import Estimate, Noise, Others
+from noisette.query.estimate import Estimate, Noise, Noises, Others
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Measure
 from noisette.query.plan import Aggregate, Key, Ordering, Query, Result, ResultCall, ResultLiteral, aggregates_of
 from noisette.query.possible import possible
-from noisette.query.prepare import Prepared, deciding
+from noisette.query.prepare import Prepared, deciding, selected_among
+from noisette.query.ranks import Ranks
 from noisette.query.types import ARROW
 
-__all__ = ["Scene", "column_of", "columns", "key_columns", "noises", "order_of"]
+__all__ = ["Errors", "Scene", "column_of", "columns", "errors", "errors_of", "key_columns", "noises", "order_of"]
 
 Evaluated: TypeAlias = Any
 """An `Estimate`, an Arrow array of keys or of truth values, or a constant."""
 
 
-def noises(design: Design, index: int, level: float) -> dict[Any, Noise]:
-    """What is known of each measure's error, in natural units."""
-    normal = NormalDist().inv_cdf((1 + level) / 2)
-    task = design.tasks[index]
+@dataclass(frozen=True)
+class Errors:
+    """What is known of errors: of each measure's at the level of the bars, and what vouches for bars.
+
+    `sure` is by how much a measure is too large at most, except with a twentieth of the chance that bars miss · `rows`
+    how many rows a quantile's bar rests on, if on any · `most` groups among which rows may be selected by noisy
+    numbers if bars of quantiles hold for all of them.
+    """
+
+    noises: Noises
+    sure: Mapping[Measure, float]
+    rows: Mapping[tuple[Measure, Fraction], int]
+    most: int
+
+
+def errors(design: Design, index: int, level: float) -> Errors:
+    """What is known of errors in one task."""
+    drawn = [(measure, one) for (i, measure, _), one in design.quantiles.items() if i == index]
+    rows = {(measure, at): one.rows for measure, one in drawn if isinstance(one, Ranks) for at in one.at}
+    return errors_of(lambda each: noises(design, index, each), level, rows, design.tasks[index].among)
+
+
+def errors_of(
+    noises_at: Callable[[float], Noises], level: float, rows: Mapping[tuple[Measure, Fraction], int], most: int
+) -> Errors:
+    """What is known of errors, from what is known of noises at a level."""
+    rarely = 1 - (1 - level) / 10  # that much on both sides, so a twentieth of the bars' misses on one
+    sure = {measure: noise.half_width for measure, noise in noises_at(rarely).items() if isinstance(measure, Measure)}
+    return Errors(noises_at(level), sure, rows, most)
+
+
+def noises(design: Design, index: int, level: float) -> Noises:
+    """What is known of each measure's noise in one task, in natural units."""
+    normal, task = NormalDist().inv_cdf((1 + level) / 2), design.tasks[index]
     mechanisms: dict[Measure, Any] = {m: design.noise[index, m] for m in task.noised}
-    if task.members is not None and task.members in task.asked:
+    if task.members is not None and task.members in task.used:
         mechanisms[task.members] = design.keys[index]
     found = {measure: _noise(mechanism, measure, level, normal) for measure, mechanism in mechanisms.items()}
     return {**found, **{Others(measure): noise for measure, noise in found.items()}}  # at most as far from normal
@@ -98,27 +130,32 @@ class Scene:
 
     prepared: Prepared
     noised: Noised
-    noises: Mapping[Any, Noise]
+    errors: Errors
     keys: list[pyarrow.Array]
     hidden: NDArray[np.bool_] | None = None
     sizes: tuple[int, ...] | None = None
 
     @staticmethod
-    def of(prepared: Prepared, noised: Noised, noises: Mapping[Any, Noise]) -> "Scene":
+    def of(prepared: Prepared, noised: Noised, errors: Errors) -> "Scene":
         """The scene of what was drawn; the numbers of suppressed groups are 0 here, and are never shown."""
         keys, units = key_columns(prepared, noised), deciding(prepared)
         if units is None:
-            return Scene(prepared, noised, noises, keys)
+            return Scene(prepared, noised, errors, keys)
         hidden = np.isnan(noised.measures[units])
         measures = {m: np.where(hidden, 0, numbers) for m, numbers in noised.measures.items()}
         quantiles = {
             place: (np.where(hidden, 0, a), np.where(hidden, 0, b), np.where(hidden, 0, c))
             for place, (a, b, c) in noised.quantiles.items()
         }
-        return Scene(prepared, replace(noised, measures=measures, quantiles=quantiles), noises, keys, hidden)
+        return Scene(prepared, replace(noised, measures=measures, quantiles=quantiles), errors, keys, hidden)
+
+    @property
+    def noises(self) -> Noises:
+        """What is known of each measure's error."""
+        return self.errors.noises
 
     def value(self, result: Result) -> Evaluated:
-        """An output in every group."""
+        """An output in every group; NaN where nothing is known of it."""
         match result:
             case Key(position):
                 return self.keys[position]
@@ -132,6 +169,9 @@ class Scene:
                 return self._total(of, [key.position for key in keys if isinstance(key, Key)])
             case ResultCall("grouping"):
                 return Estimate.constant(0.0)
+            case ResultCall("divide"):
+                found = _call(result, [self.value(argument) for argument in result.arguments])
+                return found if found.certain else self._known(found, result)
             case ResultCall():
                 return _call(result, [self.value(argument) for argument in result.arguments])
             case _:
@@ -139,7 +179,17 @@ class Scene:
 
     def _estimate(self, aggregate: Aggregate) -> Estimate:
         found = estimate(aggregate, self.prepared.shape, self.prepared.part, self._measured)
-        return found.where_known(self.noises) if of_pairs(aggregate) else found
+        n = vouching(aggregate, self.prepared.shape)
+        if n is None:
+            return found
+        return self._known(self._vouched(found, n, 0), aggregate)
+
+    def _known(self, found: Estimate, result: Result) -> Estimate:
+        return found.where_known(self.noises, possible(result, self.prepared))
+
+    def _vouched(self, found: Estimate, n: Measure, rows: float) -> Estimate:
+        """The same, with no number in groups of which it is not sure that they have more rows."""
+        return found.only(self.noised.measures[n] - self.errors.sure[n] > rows)
 
     def _measured(self, measure: Measure) -> Estimate:
         return Estimate.measured(measure, self.noised.measures[measure])
@@ -168,9 +218,16 @@ class Scene:
 
     def _quantile(self, aggregate: Aggregate) -> Estimate:
         (measure,) = measures_of(aggregate, self.prepared.shape, self.prepared.part)
+        n = vouching(aggregate, self.prepared.shape)
         assert aggregate.at is not None
-        value, low, high = self.noised.quantiles[measure, aggregate.at]
-        return Estimate.between(value, low, high)
+        assert n is not None
+        place = measure, aggregate.at
+        found = Estimate.between(*self.noised.quantiles[place])
+        if selected_among(self.prepared.query, self.noised.size) > self.errors.most:
+            return found.only(np.zeros(self.noised.size, bool))
+        if place in self.errors.rows:
+            found = self._vouched(found, n, self.errors.rows[place] - 1)
+        return self._known(found, aggregate)
 
 
 def columns(scene: Scene) -> list[Column]:
@@ -196,8 +253,25 @@ def column_of(name: str, result: Result, scene: Scene) -> Column:
     numbers = pyarrow.array(number.astype(np.int64) if plain else number, mask=missing)
     if hidden is not None:
         low, high, *drawn = (np.where(hidden, np.nan, end) for end in (low, high, *drawn))
-    made = Column(name, numbers, low, high, drawn=(drawn[0], drawn[1]))
+    made = Column(name, numbers, low, high, drawn=(drawn[0], drawn[1]), adds=_adds(result))
     return made.within(possible(result, scene.prepared))
+
+
+def _adds(result: Result) -> bool:
+    """Whether people add a number up over groups: counts, sums, and what is computed from them without products."""
+    match result:
+        case Aggregate(function):
+            return function in ("rows", "count", "units", "sum", "pairs")
+        case ResultCall("total" | "add" | "subtract" | "negate" | "round" | "floor" | "ceil", arguments):
+            return any(map(_adds, arguments))
+        case ResultCall("multiply", (first, second)):
+            return (_adds(first) and not any(aggregates_of(second))) or (
+                _adds(second) and not any(aggregates_of(first))
+            )
+        case ResultCall("divide", (first, second)):
+            return _adds(first) and not any(aggregates_of(second))
+        case _:
+            return False
 
 
 def _in_each(numbers: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -248,6 +322,18 @@ _COMPARISONS: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "at_least": (np.greater_equal, "greater_equal"),
 }
 _ROUNDINGS: dict[str, Callable[..., Any]] = {"floor": np.floor, "ceil": np.ceil}
+_OUTWARDS = np.floor, np.ceil
+
+
+def _to(rounding: Callable[..., Any], digits: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers up or down to the nearest of that many digits; one that is there already stays.
+
+    >>> _to(np.floor, 1, np.array([1.3, -np.inf])).tolist(), _to(np.ceil, 1, np.array([1.3, 1.31])).tolist()
+    ([1.3, -inf], [1.3, 1.4])
+    """
+    nearest = np.round(numbers, digits)
+    made = rounding(numbers * 10.0**digits) / 10.0**digits
+    return np.where(np.isclose(nearest, numbers, rtol=1e-12, atol=0), nearest, made)
 
 
 def _call(result: ResultCall, values: Sequence[Evaluated]) -> Evaluated:
@@ -280,9 +366,10 @@ def _calculated(operation: str, values: Sequence[Estimate]) -> Estimate:
         case "abs":
             return first.mirrored()
         case "round":
-            return first.rounded(np.round(first.value, int(rest[0].value) if rest else 0))
+            digits = int(rest[0].value) if rest else 0
+            return first.rounded(np.round(first.value, digits), *(partial(_to, each, digits) for each in _OUTWARDS))
         case _:
-            return first.rounded(_ROUNDINGS[operation](first.value))
+            return first.rounded(_ROUNDINGS[operation](first.value), *_OUTWARDS)
 
 
 def _number(value: Evaluated) -> Estimate:

@@ -1,8 +1,8 @@
 """Which noise each measure gets, so that all of them together keep a promise.
 
 Every measure, every quantile and the choice of unknown keys is one part, and parts share the promise evenly, which
-makes the product of their errors least. Quantiles of the same values that are drawn together err inversely to all of
-their parts, so they keep these. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
+makes the product of their errors least. Numbers of rows that are measured for nothing but to vouch for error bars take
+a tenth first, all of them together. Measures get Laplace or Gaussian noise, all of them the same, whichever errs
 less: the one grows with how many numbers a unit can move, the other with the root of that, but it needs a delta.
 
 Unknown keys take their part of epsilon and half of delta; by basic composition the rest is for the numbers. Where the
@@ -26,20 +26,24 @@ from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
 from noisette.query.prepare import Prepared, deciding, members
-from noisette.query.ranks import Ranks, RanksTogether, ranked
+from noisette.query.rank_tree import RankTree
+from noisette.query.ranks import Ranks, ranked
 
-__all__ = ["Design", "Task", "design", "recorded", "tasks_of"]
+__all__ = ["Design", "Task", "among", "design", "recorded", "tasks_of"]
 
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
-Ranking: TypeAlias = Mapping[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RanksTogether]  # and which quantiles
+Ranking: TypeAlias = Mapping[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RankTree]  # and which quantiles
+
+_VOUCHING = Fraction(1, 10)  # of the promise, for numbers of rows that are measured for error bars alone
 
 
 @dataclass(frozen=True)
 class Task:
     """One pass over the data: what is measured of the same groups, for one question or for several.
 
-    `members` decides which unknown keys are released, `deciding` which declared groups are shown, by `frequency`.
+    `members` decides which unknown keys are released, `deciding` which declared groups are shown, by `frequency`;
+    `vouching` are the numbers of rows that error bars rest on; bars of quantiles hold for `among` groups at once.
     """
 
     request: Request
@@ -49,6 +53,28 @@ class Task:
     members: Measure | None
     deciding: Measure | None = None
     frequency: MinimumFrequency | None = None
+    vouching: frozenset[Measure] = frozenset()
+    among: int = 1
+
+    @staticmethod
+    def of(question: Prepared) -> "Task":
+        """The pass that one question needs."""
+        return Task(
+            question.request,
+            question.part,
+            question.asked,
+            question.quantiles,
+            members(question),
+            deciding(question),
+            question.frequency,
+            question.vouching,
+            question.among,
+        )
+
+    @property
+    def used(self) -> frozenset[Measure]:
+        """What answers and their error bars are computed from."""
+        return self.asked | self.vouching
 
     @property
     def noised(self) -> tuple[Measure, ...]:
@@ -62,8 +88,7 @@ def tasks_of(prepared: Sequence[Prepared]) -> tuple[list[Task], list[int]]:
     places = []
     for question in prepared:
         frame = replace(question.request, measures=())
-        rule = deciding(question), question.frequency
-        new = Task(question.request, question.part, question.asked, question.quantiles, members(question), *rule)
+        new = Task.of(question)
         tasks[frame] = _merged(tasks[frame], new) if frame in tasks else new
         places.append(list(tasks).index(frame))
     return list(tasks.values()), places
@@ -72,15 +97,22 @@ def tasks_of(prepared: Sequence[Prepared]) -> tuple[list[Task], list[int]]:
 def _merged(a: Task, b: Task) -> Task:
     measures = tuple(dict.fromkeys(a.request.measures + b.request.measures))
     quantiles = tuple(dict.fromkeys(a.quantiles + b.quantiles))
-    return replace(a, request=replace(a.request, measures=measures), asked=a.asked | b.asked, quantiles=quantiles)
+    return replace(
+        a,
+        request=replace(a.request, measures=measures),
+        asked=a.asked | b.asked,
+        quantiles=quantiles,
+        vouching=a.vouching | b.vouching,
+        among=max(a.among, b.among),
+    )
 
 
 @dataclass(frozen=True)
 class Design:
     """The mechanisms of every part and the guarantee of them all.
 
-    `noise` of each measure · `quantiles` of each histogram, one or several together · `keys`: which unknown keys are
-    released · `why` this noise · `shown`: with which noisy number of units a group of declared keys is shown.
+    `noise` of each measure · `quantiles` of each histogram · `keys`: which unknown keys are released · `why` this
+    noise · `shown`: with which noisy number of units a group of declared keys is shown.
     """
 
     tasks: tuple[Task, ...]
@@ -91,7 +123,7 @@ class Design:
     why: str
     shown: Mapping[int, int] = field(default_factory=dict)
 
-    def ranked(self, index: int, measure: Measure, at: Fraction) -> Ranks | RanksTogether:
+    def ranked(self, index: int, measure: Measure, at: Fraction) -> Ranks | RankTree:
         """What a quantile is drawn by."""
         return next(one for (i, m, each), one in self.quantiles.items() if (i, m) == (index, measure) and at in each)
 
@@ -101,7 +133,7 @@ class Design:
         for (i, measure), mechanism in self.noise.items():
             found.append(recorded(mechanism, measure, _sensitivity(self.tasks, i, measure, neighbours)))
         for (i, measure, _), one in self.quantiles.items():
-            change = _sensitivity(self.tasks, i, measure, neighbours)
+            change = one.moved(_sensitivity(self.tasks, i, measure, neighbours))
             found.extend(recorded(mechanism, measure, change) for mechanism in one.mechanisms)
         for i, rule in self.keys.items():
             members = self.tasks[i].members
@@ -118,18 +150,22 @@ def recorded(mechanism: Any, measure: Measure, change: Sensitivity) -> dict[str,
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
     """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
     opened = [i for i, task in enumerate(tasks) if task.members]
-    places = [(i, m) for i, task in enumerate(tasks) for m in task.noised]
+    places = [(i, m) for i, task in enumerate(tasks) for m in task.noised if not _only_vouches(task, m)]
+    vouching = [(i, m) for i, task in enumerate(tasks) for m in task.noised if _only_vouches(task, m)]
+    quiet = spend.share(_VOUCHING, delta=0) if vouching else None
+    spend = spend.share(1 - _VOUCHING, delta=1) if vouching else spend
     asked = sum(len(task.quantiles) for task in tasks)
     parts = len(opened) + len(places) + asked
     keys = _keys(tasks, opened, spend, parts, neighbours)
     rest = _rest(spend, len(opened), parts)
     quantiles = _quantiles(tasks, _part(rest, 1 if asked else 0, len(places) + asked), neighbours, level)
     noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + asked), neighbours)
+    noise |= _noise(tasks, vouching, quiet, neighbours)[0]
     costs = [
         *(keys[i].guarantee(neighbours=neighbours) for i in opened),
         *(mechanism.guarantee(_sensitivity(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
         *(
-            mechanism.guarantee(_sensitivity(tasks, i, m, neighbours))
+            mechanism.guarantee(one.moved(_sensitivity(tasks, i, m, neighbours)))
             for (i, m, _), one in quantiles.items()
             for mechanism in one.mechanisms
         ),
@@ -144,8 +180,17 @@ def _shown(tasks: Sequence[Task], noise: Mapping[Place, Noisy]) -> dict[int, int
     return {i: rule.threshold(noise[i, units]) for i, units, rule in found if units is not None and rule is not None}
 
 
+def _only_vouches(task: Task, measure: Measure) -> bool:
+    return measure in task.vouching and measure not in task.asked and measure != task.deciding
+
+
 def _sensitivity(tasks: Sequence[Task], i: int, measure: Measure, neighbours: Neighbours) -> Sensitivity:
     return sensitivity(measure, tasks[i].part, neighbours)
+
+
+def among(level: float, groups: int) -> float:
+    """The level at which each of so many bars holds if all of them hold at once at the level that is named."""
+    return 1 - (1 - level) / groups
 
 
 # Sharing the promise
@@ -177,7 +222,7 @@ def _keys(
     delta = (spend.delta if alone else spend.delta / 2) / len(opened)
     promise = Approx(spend.epsilon / parts, delta, neighbours=neighbours)
     return {
-        i: _opening(tasks[i].part.groups, promise, tasks[i].members in tasks[i].asked, tasks[i].frequency)
+        i: _opening(tasks[i].part.groups, promise, tasks[i].members in tasks[i].used, tasks[i].frequency)
         for i in opened
     }
 
@@ -209,12 +254,13 @@ def _opening(groups: int, promise: Approx, counted: bool, frequency: MinimumFreq
 
 def _quantiles(tasks: Sequence[Task], share: Promise | None, neighbours: Neighbours, level: float) -> Ranking:
     """What each quantile is drawn by; the share is that of one."""
-    found: dict[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RanksTogether] = {}
+    found: dict[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RankTree] = {}
     for i, task in enumerate(tasks):
         for measure in dict.fromkeys(m for m, _ in task.quantiles):
             assert share is not None
             at, change = [q for m, q in task.quantiles if m == measure], _sensitivity(tasks, i, measure, neighbours)
-            found |= {(i, measure, one.at): one for one in ranked(measure, at, share, change, level)}
+            each = ranked(measure, at, share, change, among(level, task.among))
+            found |= {(i, measure, one.at): one for one in each}
     return found
 
 

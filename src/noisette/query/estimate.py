@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.answers.column import moved_ends
 from noisette.query.kind import Kind
 
 __all__ = ["Estimate", "Floats", "Noise", "Noises", "Others"]
@@ -43,6 +44,7 @@ class Others:
 
 
 Noises: TypeAlias = Mapping[Any, Noise]
+Rounding: TypeAlias = Callable[[Floats], Floats]
 Bars: TypeAlias = Callable[[Noises], tuple[Floats, Floats]]
 
 
@@ -145,10 +147,29 @@ class Estimate:
 
         return Estimate(value, slopes, bars)
 
-    def where_known(self, noises: Noises) -> Estimate:
-        """The same, with no number where its bar has no end."""
-        low, high = self.unclipped(noises)
-        return replace(self, value=np.where(np.isfinite(low) & np.isfinite(high), self.value, np.nan))
+    def where_known(self, noises: Noises, span: tuple[float, float]) -> Estimate:
+        """The same, with no number where nothing is known of it: where its bar is no narrower than all that can be."""
+        low, high = moved_ends(self.value, self.interval(noises), span)
+        return self if span[0] == span[1] else self.only((low > span[0]) | (high < span[1]))
+
+    def only(self, known: NDArray[np.bool_]) -> Estimate:
+        """The same, with no number elsewhere; there its bar has no end.
+
+        >>> mean = Estimate.between(np.array([4.0, 5.0]), np.array([3.0, 4.0]), np.array([5.0, 6.0]))
+        >>> kept = mean.only(np.array([True, False]))
+        >>> kept.value.tolist(), kept.interval({})[1].tolist()
+        ([4.0, nan], [5.0, inf])
+        """
+
+        def open_ends(bars: Bars) -> Bars:
+            def ends(noises: Noises) -> tuple[Floats, Floats]:
+                low, high = bars(noises)
+                return np.where(known, low, -np.inf), np.where(known, high, np.inf)
+
+            return ends
+
+        free = None if self.free is None else open_ends(self.free)
+        return Estimate(np.where(known, self.value, np.nan), self.slopes, open_ends(self.interval), free)
 
     def less_square(self, mean: Estimate) -> Estimate:
         """This less the square of a mean, which noise enlarges: the upper end is higher by the mean's error squared.
@@ -200,15 +221,23 @@ class Estimate:
 
         return Estimate(np.abs(self.value), _scaled(self.slopes, np.where(self.value < 0, -1.0, 1.0)), bars)
 
-    def rounded(self, value: Floats) -> Estimate:
-        """The same error bars around a value that was rounded for the eye."""
-        return Estimate(value, self.slopes, self.interval)
+    def rounded(self, value: Floats, down: Rounding, up: Rounding) -> Estimate:
+        """A value that was rounded; the ends of its error bar are rounded outwards."""
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            low, high = self.interval(noises)
+            return down(low), up(high)
+
+        return Estimate(value, self.slopes, bars)
 
     def within(self, kind: Kind) -> Estimate:
         """The same, known to lie within bounds."""
         low = -np.inf if kind.low is None else float(kind.low)
         high = np.inf if kind.high is None else float(kind.high)
-        bars = self._ends(lambda ends: np.clip(ends, low, high))
+
+        def bars(noises: Noises) -> tuple[Floats, Floats]:
+            return moved_ends(self.value, self.interval(noises), (low, high))
+
         return Estimate(np.clip(self.value, low, high), self.slopes, bars, self.interval)
 
     def _mapped(self, function: Callable[[Floats], Floats], slopes: Mapping[Any, Floats]) -> Estimate:

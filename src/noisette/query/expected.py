@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pyarrow
@@ -11,9 +12,9 @@ import pyarrow
 from noisette.answers.figures import bound, rounded
 from noisette.answers.warnings import nothing
 from noisette.privacy import ZCDP, Neighbours
-from noisette.query.aggregate import kinds_of, measures_of, of_pairs
-from noisette.query.answer import Scene, columns, noises
-from noisette.query.design import Design
+from noisette.query.aggregate import kinds_of, measures_of, of_pairs, vouching
+from noisette.query.answer import Errors, Scene, columns, errors
+from noisette.query.design import Design, among
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate, Noises
 from noisette.query.measure import Measure, sensitivity
@@ -57,7 +58,7 @@ def expected(
     neighbours: Neighbours,
     level: float,
     sizes: tuple[int, ...] = SIZES,
-    known: Noises | None = None,
+    known: Errors | None = None,
 ) -> tuple[Expected, ...]:
     """What to expect of each column that is not a key; `known` errors of measures stand for those of their noise."""
     return tuple(
@@ -80,22 +81,29 @@ class _Forecast:
     neighbours: Neighbours
     level: float
     sizes: tuple[int, ...]
-    known: Noises | None = None
+    known: Errors | None = None
+
+    @cached_property
+    def errors(self) -> Errors:
+        """What is known of errors, at the level that bars have where rows are selected by noisy numbers."""
+        level = among(self.level, self.prepared.among)
+        return errors(self.design, self.place, level) if self.known is None else self.known
 
     @property
     def noises(self) -> Noises:
         """What is known of each measure's error."""
-        return noises(self.design, self.place, self.level) if self.known is None else self.known
+        return self.errors.noises
 
     def column(self, name: str, result: Result) -> Expected:
         aggregates = tuple(dict.fromkeys(aggregates_of(result)))
         widths = {} if self._ranked(aggregates) else {n: self._half_width(result, n) for n in self.sizes}
-        same = bool(widths) and np.allclose(list(widths.values()), widths[self.sizes[0]], rtol=1e-9, atol=0)
+        first = widths.get(self.sizes[0], math.inf)
+        same = math.isfinite(first) and np.allclose(list(widths.values()), first, rtol=1e-9, atol=0)
         return Expected(
             name,
             "; ".join(dict.fromkeys(self._mechanisms(aggregates))),
             "; ".join(dict.fromkeys(self._sensitivities(aggregates))),
-            widths[self.sizes[0]] if same else None,
+            first if same else None,
             {} if same else widths,
             self._ranks(aggregates),
             "; ".join(dict.fromkeys(filter(None, self._assumptions(aggregates)))),
@@ -124,7 +132,7 @@ class _Forecast:
         return Scene(
             replace(self.prepared, groups=None),
             Noised(None, 3, made, dict.fromkeys(task.quantiles, ends)),
-            self.noises,
+            self.errors,
             keys,
             sizes=tuple(_UNKNOWN if domain is None else len(domain) for domain in self.prepared.request.domains),
         )
@@ -172,14 +180,26 @@ class _Forecast:
 
     def _ranks(self, aggregates: tuple[Aggregate, ...]) -> float | None:
         asked = self._quantiles(aggregates)
-        errors = (self.design.ranked(self.place, m, at).rank_error(self.level, at) for m, at in asked)
-        return max(errors, default=None)
+        level = among(self.level, self.prepared.among)
+        return max((self.design.ranked(self.place, m, at).rank_error(level) for m, at in asked), default=None)
 
     def _assumptions(self, aggregates: tuple[Aggregate, ...]) -> Iterator[str]:
         if any(map(of_pairs, aggregates)):
             yield "the error is larger where values are spread over less than their bounds"
-        for measure, at in self._quantiles(aggregates):
-            yield self.design.ranked(self.place, measure, at).assumed
+        for aggregate in aggregates:
+            if aggregate.at is not None:
+                yield self._rows_needed(aggregate, aggregate.at)
+        if aggregates and (many := self.prepared.among) > 1:
+            yield f"bars hold for all of {many:,} groups at once, since rows are selected among these by noisy numbers"
+
+    def _rows_needed(self, aggregate: Aggregate, at: Fraction) -> str:
+        """From how many rows on a group has a quantile, with as much noise as not; nothing if it always may."""
+        (measure,) = measures_of(aggregate, self.prepared.shape, self.prepared.part)
+        n = vouching(aggregate, self.prepared.shape)
+        if n is None or (measure, at) not in self.errors.rows:
+            return ""
+        rows = self.errors.rows[measure, at] + self.errors.sure[n]
+        return f"groups of fewer than about {math.ceil(rows):,} rows have no answer"
 
     def _warning(self, result: Result, widths: Mapping[int, float]) -> str:
         """That a bar says nothing, even of the largest group that is shown, and what would help."""

@@ -1,5 +1,6 @@
 """From a query to what must be measured for it: everything that can be refused is refused here, before any data."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.query.aggregate import measures_of
+from noisette.query.aggregate import measures_of, vouching
 from noisette.query.canonical import measured_text
 from noisette.query.domains import domains_of
 from noisette.query.expression import Expression, columns_of
@@ -17,13 +18,17 @@ from noisette.query.frequency import MinimumFrequency
 from noisette.query.grouping import check_groups
 from noisette.query.kind import Kind
 from noisette.query.measure import Contribution, Measure, Request, contribution, moved
-from noisette.query.plan import Aggregate, Query, aggregates_in
+from noisette.query.plan import Aggregate, Query, aggregates_in, aggregates_of
+from noisette.query.ranks import apart
 from noisette.query.reads import kinds_read, tables_of
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import Shape
 from noisette.query.stability import shape_of
 
-__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "strictest"]
+__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "selected_among", "strictest"]
+
+
+_MANY_GROUPS = 10_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Prepared:
     """A query that can be answered: what to measure, and how much of one unit is in it.
 
     `asked` are the measures the answer is computed from (the request may hold one more, which decides which groups
-    are shown); `quantiles` are the histograms among them with the quantiles asked of them; `read` is what was declared
+    are shown); `vouching` are numbers of rows that error bars rest on, asked or not; `quantiles` are the histograms
+    among the measures with the quantiles asked of them; `read` is what was declared
     of the columns that are read; `frequency` is how many units must stand behind a group that is shown; `groups` are
     the combinations of keys that public tables allow, by their places among all (None: all of them).
     """
@@ -46,11 +52,22 @@ class Prepared:
     read: tuple[tuple[str, Kind], ...]
     frequency: MinimumFrequency | None = None
     groups: NDArray[np.int64] | None = field(default=None, repr=False, compare=False)
+    vouching: frozenset[Measure] = frozenset()
 
     @cached_property
     def text(self) -> str:
         """What is measured, as `canonical_text` has it; the query is in its canonical form already."""
         return measured_text(self.query)
+
+    @property
+    def among(self) -> int:
+        """Among how many groups rows are selected by noisy numbers."""
+        return selected_among(self.query, self.groups_at_most)
+
+    @property
+    def groups_at_most(self) -> int:
+        """How many groups there are, as far as declarations say; of unknown keys many are assumed."""
+        return _MANY_GROUPS if self.opens else math.prod(len(d) for d in self.request.domains if d is not None)
 
     @property
     def opens(self) -> bool:
@@ -80,11 +97,13 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
         _check_both(asked, domains)
     if not asked and None not in domains:
         raise InputError("The keys are declared, so there is nothing to learn: ask for a number, such as COUNT(*).")
-    measures = [*asked, _members(part)] if None in domains else asked
+    quantiles = _quantiles(aggregates, shape, part)
+    rest = frozenset(m for a in aggregates if (m := vouching(a, shape)) and _rests_on_rows(a, shape, part, quantiles))
+    measures = [*asked, *sorted(rest, key=repr), *([_members(part)] if None in domains else [])]
     request = Request(query.source, query.keys, domains, tuple(dict.fromkeys(measures)), limits)
     read = read_of(query, schema, *(a.of for a in aggregates))
-    quantiles = _quantiles(aggregates, shape, part)
-    return Prepared(query, shape, part, keys, request, frozenset(asked), quantiles, read, groups=groups.groups)
+    found = Prepared(query, shape, part, keys, request, frozenset(asked), quantiles, read, vouching=rest)
+    return replace(found, groups=groups.groups)
 
 
 def _check_both(asked: Sequence[Measure], domains: Sequence[object]) -> None:
@@ -98,6 +117,16 @@ def _check_both(asked: Sequence[Measure], domains: Sequence[object]) -> None:
         raise InputError(
             "Quantiles need rows that belong to one unit each: join on the units, or ask for AVG in place of MEDIAN."
         )
+
+
+def selected_among(query: Query, groups: int) -> int:
+    """Among how many groups an answer's rows are selected by noisy numbers: their bars hold for all of these at once.
+
+    Bars of numbers that are shown because they are large would otherwise miss far more often than they say.
+    """
+    by = [ordering.by for ordering in query.order] if query.limit is not None and query.limit < groups else []
+    noisy = any(any(aggregates_of(one)) for one in (*by, *([] if query.having is None else [query.having])))
+    return max(1, groups) if noisy else 1
 
 
 def ruled(prepared: Prepared, schema: Schema) -> Prepared:
@@ -139,6 +168,16 @@ def members(prepared: Prepared) -> Measure | None:
 def deciding(prepared: Prepared) -> Measure | None:
     """The number of units that decides which groups of declared keys are shown; None without a minimum frequency."""
     return None if prepared.opens or prepared.frequency is None else _members(prepared.part)
+
+
+def _rests_on_rows(
+    aggregate: Aggregate, shape: Shape, part: Contribution, quantiles: Sequence[tuple[Measure, Fraction]]
+) -> bool:
+    """Whether a number of rows has to vouch for an error bar: not for quantiles that are read off a tree of counts."""
+    if aggregate.at is None:
+        return True
+    (measure,) = measures_of(aggregate, shape, part)
+    return aggregate.at in apart([at for m, at in quantiles if m == measure])
 
 
 def _quantiles(

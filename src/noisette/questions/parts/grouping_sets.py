@@ -13,22 +13,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from noisette.answers import Column
 from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
-from noisette.query.answer import Scene, noises
+from noisette.query.answer import Errors, Scene, errors, errors_of, noises
 from noisette.query.caveats import Omission
-from noisette.query.design import Design, Task, design, tasks_of
+from noisette.query.design import Design, Task, among, design, tasks_of
 from noisette.query.draw import Noised, draw
-from noisette.query.estimate import Noise
+from noisette.query.estimate import Noise, Noises
 from noisette.query.expected import Expected, dry_run, expected
 from noisette.query.measure import Exact, Measure
 from noisette.query.plan import Key, Ordering, Query, Result, ResultCall, ResultLiteral, aggregates_in
-from noisette.query.prepare import Prepared, prepare, ruled
+from noisette.query.prepare import Prepared, prepare, ruled, selected_among
 from noisette.query.schema import Limits, Schema
 from noisette.questions.contract import Offer
 from noisette.questions.parts.joined_sets import joined
@@ -60,7 +60,7 @@ def planned_sets(
         return _apart(form, sets, members, schema, spend, neighbours, level)
     shape = tuple(len(domain) for domain in finest.request.domains if domain is not None)
     prepared = tuple(_coarser(finest, query, axes, shape) for query, axes in zip(members, sets, strict=True))
-    made, measured = _best(prepared, sets, shape, spend, neighbours, level)
+    made, measured = _best(prepared, sets, shape, spend, neighbours, level, _among(form, prepared))
     places = tuple(measured.index(axes) if axes in measured else 0 for axes in sets)
     procedure = GroupingSets(prepared, places, made, neighbours, level, form, sets, finest, measured)
     for one, place in zip(prepared, places, strict=True):
@@ -82,6 +82,7 @@ def _apart(
     order = sorted(range(len(prepared)), key=lambda i: prepared[i].text)  # as the offer's text has them
     tasks, found = tasks_of([prepared[i] for i in order])
     places = [found[order.index(i)] for i in range(len(prepared))]
+    tasks = [replace(task, among=_among(form, prepared)) for task in tasks]
     made = design(tasks, spend, neighbours, level)
     for one, place in zip(prepared, places, strict=True):
         dry_run(one, made, place, neighbours, level)
@@ -119,6 +120,11 @@ def _member(form: Query, axes: Axes) -> Query:
     )
 
 
+def _among(form: Query, prepared: Sequence[Prepared]) -> int:
+    """Among how many groups of all sets rows are selected by noisy numbers."""
+    return selected_among(form, sum(one.groups_at_most for one in prepared))
+
+
 def _adds_up(finest: Prepared) -> bool:
     """Whether every total is the sum of its parts: keys are declared, and no unit or value is counted twice."""
     if finest.opens or finest.frequency is not None:
@@ -146,9 +152,10 @@ def _best(
     spend: Promise,
     neighbours: Neighbours,
     level: float,
+    many: int,
 ) -> tuple[Design, tuple[Axes, ...]]:
     """Noise for every set, or for the finest one alone if that makes the product of all errors less."""
-    tasks = [Task(one.request, one.part, one.asked, one.quantiles, None) for one in prepared]
+    tasks = [replace(Task.of(one), members=None, among=many) for one in prepared]
     every = design(tasks, spend, neighbours, level)
     whole = tuple(range(len(shape)))
     if whole not in sets or prepared[0].quantiles or len(sets) == 1:
@@ -216,26 +223,35 @@ class GroupingSets(Measuring):
         size = math.prod(self._shape[k] for k in axes)
         return Scene.of(question, Noised(None, size, measures, quantiles), self._errors(axes))
 
-    @cached_property
-    def _noises(self) -> list[dict[Any, Noise]]:
-        return [noises(self.design, i, self.level) for i in range(len(self.measured))]
+    def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
+        return Scene.of(question, noised, errors(self.design, place, self._joint))
+
+    @property
+    def _joint(self) -> float:
+        """The level of each bar, where rows of all sets are selected by noisy numbers."""
+        return among(self.level, self.design.tasks[0].among)
 
     @cached_property
     def _variances(self) -> Mapping[Measure, dict[Axes, float]]:
         """Of each measured set, in natural units."""
+        every = [noises(self.design, i, self.level) for i in range(len(self.measured))]
         return {
-            measure: {axes: self._noises[i][measure].spread ** 2 for i, axes in enumerate(self.measured)}
+            measure: {axes: one[measure].spread ** 2 for axes, one in zip(self.measured, every, strict=True)}
             for measure in self.design.tasks[0].noised
         }
 
-    def _errors(self, axes: Axes) -> dict[Any, Noise]:
-        """What is known of the errors of a set: its quantiles lie between those of the noise and of a normal one."""
-        found = {}
+    def _errors(self, axes: Axes) -> Errors:
+        """What is known of a set's errors: the quantiles of a sum lie between those of noise and of a normal one."""
+        place = self.measured.index(axes) if axes in self.measured else 0
+        known = errors(self.design, place, self._joint)
+        return errors_of(partial(self._noises, axes), self._joint, known.rows, known.most)
+
+    def _noises(self, axes: Axes, level: float) -> Noises:
+        found, every = {}, [noises(self.design, i, level) for i in range(len(self.measured))]
         for measure, variance in self._variances.items():
-            every = [each[measure] for each in self._noises]
-            reach = max(max(one.half_width / one.spread, one.normal) for one in every)
+            reach = max(max(one[measure].half_width / one[measure].spread, one[measure].normal) for one in every)
             spread = math.sqrt(variances(self._shape, variance, axes))
-            found[measure] = Noise(spread, spread * reach, every[0].normal)
+            found[measure] = Noise(spread, spread * reach, every[0][measure].normal)
         return found
 
     def expected(self, sizes: tuple[int, ...]) -> list[tuple[Expected, ...]]:

@@ -35,8 +35,8 @@ def _column(at: int, scenes: Sequence[Scene], form: Query) -> Column:
         np.concatenate([part.unmoved[end] if part.measured else _ends(part)[end] for part in parts]) for end in (0, 1)
     ]
     shown = np.concatenate([part.half if part.measured else _ends(part)[0] for part in parts])
-    span = next(part.span for part in parts if part.measured)
-    return Column(name, values, low, high, span=span, drawn=(drawn[0], drawn[1]), shown=shown)
+    first = next(part for part in parts if part.measured)
+    return Column(name, values, low, high, first.span, (drawn[0], drawn[1]), shown, first.adds)
 
 
 def _ends(part: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -10,14 +10,14 @@ from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.mechanisms import Keep
 from noisette.privacy import Guarantee, Neighbours
-from noisette.query.answer import Scene, columns, noises
+from noisette.query.answer import Scene, columns, errors
 from noisette.query.caveats import NOISE, Omission, minimum_frequency, omissions, sentences, small_groups
-from noisette.query.design import Design
+from noisette.query.design import Design, among
 from noisette.query.draw import Noised, TaskDraw, packed, unpacked
 from noisette.query.expected import Expected, expected
 from noisette.query.measure import sensitivity
 from noisette.query.plan import Key
-from noisette.query.prepare import Prepared
+from noisette.query.prepare import Prepared, selected_among
 from noisette.query.schema import Limits, Schema
 from noisette.questions.contract import Offer, Packing, Reads
 from noisette.questions.parts.offers import declared, of_declared, units_of
@@ -109,15 +109,17 @@ class Measuring:
         return [tuple(columns(self._scene(question, place, drawn[place]))) for question, place in pairs]
 
     def _scene(self, question: Prepared, place: int, noised: Noised) -> Scene:
-        return Scene.of(question, noised, noises(self.design, place, self.level))
+        level = among(self.level, selected_among(question.query, noised.size))
+        return Scene.of(question, noised, errors(self.design, place, level))
 
 
 def offered(procedure: Measuring, texts: Sequence[str], why: str = "", **more: Any) -> Offer:
     """The offer to measure; `more` says what else decides what is kept."""
     made = procedure.design
-    ends = [procedure.level] if made.quantiles else []  # the ends of these error bars are drawn, too
+    bars = [(procedure.level, task.among) for task in made.tasks if task.quantiles]  # their ends are drawn, too
+    vouching = ["rows vouch for bars"] if any(task.vouching - task.asked for task in made.tasks) else []
     return Offer(
-        json.dumps({"asked": sorted(set(texts)), "declared": declared(procedure.prepared, *ends), **more}),
+        json.dumps({"asked": sorted(set(texts)), "declared": declared(procedure.prepared, *bars, *vouching), **more}),
         made.guarantee,
         units_of(procedure.prepared),
         f"{made.why} {why}".strip(),

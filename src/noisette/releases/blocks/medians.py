@@ -11,6 +11,7 @@ from functools import reduce
 from operator import add
 from typing import Any
 
+import numpy as np
 import pyarrow
 
 from noisette.exact.random import Random
@@ -18,13 +19,14 @@ from noisette.privacy import Guarantee
 from noisette.query.caveats import Omission
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
+from noisette.query.rank_tree import RankTree, rank_tree
 from noisette.query.ranks import Ranks, ranks
 from noisette.releases.blocks.numbers import CELLS, Bar, Numbers, Range, bars_table, counts
 from noisette.releases.blocks.terms import Terms, recorded
 
 __all__ = ["Median", "median"]
 
-_HISTOGRAM = Measure("histogram", low=0, high=CELLS - 1)
+_HISTOGRAM, _HALF = Measure("histogram", low=0, high=CELLS - 1), Fraction(1, 2)
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,21 @@ class Median:
     """The median of the outputs; its error bar spans two more draws, aimed at ranks below and above."""
 
     numbers: Numbers
-    ranks: Ranks
+    ranks: Ranks | RankTree
     terms: Terms
 
     @property
     def guarantee(self) -> Guarantee:
         """All draws together."""
-        one = reduce(add, [one.guarantee(self.terms.sensitivity) for one in self.ranks.mechanisms])
+        moved = self.ranks.moved(self.terms.sensitivity)
+        one = reduce(add, [one.guarantee(moved) for one in self.ranks.mechanisms])
         return self.terms.for_units(one * len(self.numbers.names))
 
     @property
     def parts(self) -> list[dict[str, Any]]:
         """The mechanisms, for the record."""
-        drawn = [recorded(one, "outputs of blocks", self.terms.sensitivity) for one in self.ranks.mechanisms]
+        moved = self.ranks.moved(self.terms.sensitivity)
+        drawn = [recorded(one, "outputs of blocks", moved) for one in self.ranks.mechanisms]
         return drawn * len(self.numbers.names)
 
     @property
@@ -81,12 +85,18 @@ class Median:
     def _bar(self, values: Sequence[Fraction], bounds: Range, rng: Random) -> Bar:
         """The middle of the chosen cell, and the outer edges of the cells at the ends."""
         found = self.ranks.draw(counts(values, bounds)[None, :], _HISTOGRAM, rng)
-        value, low, high = (float(one[0]) for one in found)
+        value, low, high = (float(np.ravel(one)[0]) for one in found)
         start, cell = float(bounds[0]), float(bounds[1] - bounds[0]) / CELLS
         return start + (value + 0.5) * cell, start + low * cell, start + (high + 1) * cell
 
 
 def median(numbers: Numbers, terms: Terms) -> Median:
-    """The medians that keep a promise together; they are pure, so a delta is of no use to them."""
+    """The medians that keep a promise together; they are pure, so a delta is of no use to them.
+
+    Where there are too few blocks for bars that are drawn by ranks, medians are read off a tree of counts.
+    """
     share = terms.part(Fraction(1, len(numbers.names)), pure=True)
-    return Median(numbers, ranks(_HISTOGRAM, Fraction(1, 2), share, terms.sensitivity, terms.level), terms)
+    alone = ranks(_HISTOGRAM, _HALF, share, terms.sensitivity, terms.level)
+    if alone.rows <= terms.blocks:
+        return Median(numbers, alone, terms)
+    return Median(numbers, rank_tree(_HISTOGRAM, [_HALF], share, terms.sensitivity, terms.level), terms)
