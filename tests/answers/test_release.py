@@ -289,7 +289,14 @@ def test_files_hold_what_was_released_and_nothing_else(tmp_path):
     assert made.to_csv(tmp_path / "a.csv") == made.to_csv() == (tmp_path / "a.csv").read_bytes().decode()
     made.to_parquet(tmp_path / "a.parquet")
     found = pyarrow.parquet.read_table(tmp_path / "a.parquet")
-    assert found.schema.metadata == {b"noisette.statement": made.statement.encode()}
+    assert found.schema.metadata == {
+        b"noisette.statement": made.statement.encode(),
+        b"noisette.warnings": b"[]",
+        b"noisette.caveats": b'["Rows are left out."]',
+        b"noisette.level": b"0.95",
+    }
+    assert json.loads((tmp_path / "a.csv-metadata.json").read_text())["notes"] == [made.about]
+    assert made.to_pandas().attrs == made.about
     assert found.column_names == made.to_arrow().column_names
     assert found.column("n").to_pylist() == [1968, -5, 12]
     for write in (made.to_csv, made.to_parquet):

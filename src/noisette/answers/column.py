@@ -107,8 +107,9 @@ class Column:
 
 def moved_ends(values: NDArray[np.float64], ends: Ends, span: tuple[float, float]) -> Ends:
     """The ends of bars within a span, reaching as far from the numbers moved into it as from the numbers themselves."""
-    off = np.where(np.isnan(values), 0.0, np.clip(values, *span) - values)
-    low, high = (np.clip(end + off, *span) for end in ends)
+    inside = np.clip(values, *span)
+    away = (inside != values) & ~np.isnan(values)
+    low, high = (np.clip(np.where(away, inside - (values - end), end), *span) for end in ends)
     return low, high
 
 

@@ -1,5 +1,6 @@
 """A release: numbers with error bars, what they promise to whom, and a record with which the claim can be checked."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import failure, left, percent, promise, promised
-from noisette.answers.record import as_json, stated
+from noisette.answers.record import as_json, laid_out, stated
 from noisette.answers.rendering import as_csv, as_html, as_text
 from noisette.answers.statement import statement
 from noisette.answers.warnings import warnings
@@ -89,7 +90,11 @@ class Release:
     # Tables
 
     def to_arrow(self) -> "pyarrow.Table":
-        """An Arrow table; a number x comes with x_low and x_high, moved into what declarations allow."""
+        """An Arrow table; a number x comes with x_low and x_high, moved into what declarations allow.
+
+        A number that is not there is NULL: suppressed by a rule, or without an answer, and then its bar is all that is
+        possible. The metadata of its schema hold what `about` says.
+        """
         import pyarrow
 
         arrays: dict[str, Any] = {}
@@ -99,14 +104,17 @@ class Release:
                 suppressed = bool(column.values.null_count)  # then ends that are NaN are NULL
                 arrays[f"{column.name}_low"] = pyarrow.array(column.low, from_pandas=suppressed)
                 arrays[f"{column.name}_high"] = pyarrow.array(column.high, from_pandas=suppressed)
-        return pyarrow.table(arrays)
+        known = {f"noisette.{name}": _as_text(said) for name, said in self.about.items()}
+        return pyarrow.table(arrays).replace_schema_metadata(known)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A pandas frame; needs pandas."""
-        return self.to_arrow().to_pandas()
+        """A pandas frame, with what `about` says in its `attrs`; needs pandas."""
+        frame = self.to_arrow().to_pandas()
+        frame.attrs.update(self.about)
+        return frame
 
     def to_polars(self) -> "polars.DataFrame":
         """A Polars frame; needs Polars."""
@@ -119,20 +127,23 @@ class Release:
     def to_csv(self, path: str | Path | None = None) -> str:
         """The table as CSV, error bars included; return the text and, with a path, write it there.
 
-        Numbers stay as they are. A text (a key or a column's name) that begins with = + - @, a tab or a line break gets
-        an apostrophe before it, so that a spreadsheet shows it and does not run it as a formula.
+        Beside wards.csv goes wards.csv-metadata.json, where the W3C's "CSV on the Web" looks for metadata, with what
+        `about` says. Numbers stay as they are. A text (a key or a column's name) that begins with = + - @, a tab or a
+        line break gets an apostrophe before it, so that a spreadsheet shows it and does not run it as a formula.
         """
         text = as_csv(self.to_arrow())
         if path is not None:
+            about = {"@context": "http://www.w3.org/ns/csvw", "url": Path(path).name, "notes": [self.about]}
+            beside = Path(path).with_name(f"{Path(path).name}-metadata.json")
             _written(path, lambda: Path(path).write_text(text, encoding="utf-8", newline=""))
+            _written(beside, lambda: beside.write_text(laid_out(about), encoding="utf-8"))
         return text
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write the table as a Parquet file, error bars included, with the `statement` in its metadata."""
+        """Write the table as a Parquet file, error bars included, with what `about` says in its metadata."""
         from pyarrow.parquet import write_table
 
-        table = self.to_arrow().replace_schema_metadata({"noisette.statement": self.statement})
-        _written(path, lambda: write_table(table, path))
+        _written(path, lambda: write_table(self.to_arrow(), path))
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows as dictionaries."""
@@ -148,8 +159,14 @@ class Release:
         return statement(self._promised, self.spent, unit=self.unit, level=level, caveats=self.caveats)
 
     @property
+    def about(self) -> dict[str, Any]:
+        """What goes along with the numbers wherever they go: the statement, the level of bars, warnings and caveats."""
+        said = {"statement": self.statement, "warnings": list(self.warnings), "caveats": list(self.caveats)}
+        return {**said, "level": self.level} if self._measured else said
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """Which error bars are wider than what they measure, and what would help."""
+        """Which numbers have no answer, or a bar that is wider than what it measures, and what would help."""
         return warnings(self.columns, squared=isinstance(self.guarantee, ZCDP))
 
     def to_json(self) -> str:
@@ -212,6 +229,10 @@ class Release:
 
     def _repr_html_(self) -> str:
         return as_html(self.columns, [self._footer(), *self.notes])
+
+
+def _as_text(said: Any) -> str:
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
 
 
 def _ends(ends: Any) -> list[float] | None:

@@ -43,8 +43,8 @@ def statement(
 
 def _error_bars(level: float) -> str:
     return (
-        f" Each error bar holds the number without noise with a probability of {percent(level)}; it does not account "
-        "for faults in the data."
+        f" Each error bar holds the number without noise with a probability of {percent(level)}, and where nothing "
+        "vouches for that there is no number; it does not account for faults in the data."
     )
 
 

@@ -1,8 +1,8 @@
 """Connections and cursors over a curator in this process."""
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow
@@ -98,10 +98,14 @@ class Connection:
 
 
 class Cursor:
-    """One answer at a time; `release` is the whole of it, with its statement of privacy."""
+    """One answer at a time; `release` is the whole of it, with its statement of privacy.
+
+    `messages` has what to know about it, as PEP 249 says: its warnings, which Python shows as well, and its caveats.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.arraysize = connection, 1
+        self.messages: list[tuple[type[Exception], str]] = []
         self.release: Release | None = None
         self._table: pyarrow.Table | None = None
         self._next, self._closed = 0, False
@@ -114,7 +118,7 @@ class Cursor:
         The options are those of `Curator.ask`, for this statement alone: `spend=0.5`.
         """
         self._check()
-        self._table, self._next, self.release = None, 0, None
+        self._table, self._next, self.release, self.messages = None, 0, None, []
         with errors.translated():
             text = _EXPLAIN.sub("", statement)
             asked, curator = filled(text, parameters), self.connection.curator
@@ -125,6 +129,9 @@ class Cursor:
             else:
                 self.release = curator.ask(asked, **price)
                 self._table = _columns(self.release, bars=self.connection.bars)
+                self.messages = [(errors.Warning, text) for text in self.release.notes]
+        for text in () if self.release is None else self.release.warnings:
+            warnings.warn(text, errors.Warning, stacklevel=2)
         return self
 
     def executemany(self, statement: str, sequence: Sequence[Sequence[Any]]) -> None:
@@ -189,7 +196,5 @@ class Cursor:
 
 
 def _columns(release: Release, *, bars: bool) -> pyarrow.Table:
-    if bars:
-        return release.to_arrow()
-    plain = tuple(replace(column, low=None, high=None, drawn=None, shown=None) for column in release.columns)
-    return replace(release, columns=plain).to_arrow()
+    table = release.to_arrow()
+    return table if bars else table.select([column.name for column in release.columns])

@@ -20,8 +20,8 @@ __all__ = [
 ]
 
 
-class Warning(Exception):  # noqa: N818 (the name is PEP 249's)
-    """A warning; none is raised."""
+class Warning(UserWarning):  # noqa: N818 (the name is PEP 249's)
+    """What to know before an answer is used; shown by Python's `warnings`, never raised."""
 
 
 class Error(Exception):

@@ -251,6 +251,10 @@ def column_of(name: str, result: Result, scene: Scene) -> Column:
     plain = whole and bool(np.all(np.abs(number) < 2**53)) and bool(np.all(number == np.rint(number)))
     missing = np.isnan(number) if hidden is None else hidden | np.isnan(number)
     numbers = pyarrow.array(number.astype(np.int64) if plain else number, mask=missing)
+    low, high, *drawn = (
+        np.where(np.isnan(number), endless, end)
+        for end, endless in zip((low, high, *drawn), (-np.inf, np.inf) * 2, strict=True)
+    )
     if hidden is not None:
         low, high, *drawn = (np.where(hidden, np.nan, end) for end in (low, high, *drawn))
     made = Column(name, numbers, low, high, drawn=(drawn[0], drawn[1]), adds=_adds(result))

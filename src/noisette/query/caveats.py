@@ -34,6 +34,7 @@ __all__ = [
     "minimum_frequency",
     "omissions",
     "retained",
+    "selected",
     "sentences",
     "small_groups",
 ]
@@ -85,6 +86,14 @@ def omissions(prepared: Prepared) -> Iterator[Omission]:
     yield from clamped(dict(prepared.read))
     yield from _recoded(dict(prepared.read))
     yield from _undeclared(prepared)
+
+
+def selected(prepared: Prepared) -> tuple[str, ...]:
+    """What to know of rows that were selected by noisy numbers, if any."""
+    if prepared.among == 1:
+        return ()
+    groups = "all groups" if prepared.opens else f"all {prepared.among:,} groups"
+    return (f"Rows are selected by noisy numbers, so error bars are so wide that they hold for {groups} at once.",)
 
 
 # Contribution bounding

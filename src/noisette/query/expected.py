@@ -18,7 +18,7 @@ from noisette.query.design import Design, among
 from noisette.query.draw import Noised
 from noisette.query.estimate import Estimate, Noises
 from noisette.query.measure import Measure, sensitivity
-from noisette.query.plan import Aggregate, Key, Result, aggregates_of
+from noisette.query.plan import Aggregate, Key, Result, ResultCall, aggregates_of
 from noisette.query.possible import possible
 from noisette.query.prepare import Prepared
 from noisette.query.sums import middle
@@ -106,7 +106,7 @@ class _Forecast:
             first if same else None,
             {} if same else widths,
             self._ranks(aggregates),
-            "; ".join(dict.fromkeys(filter(None, self._assumptions(aggregates)))),
+            "; ".join(dict.fromkeys(filter(None, [*self._assumptions(aggregates), self._selecting(result, widths)]))),
             self._warning(result, widths),
         )
 
@@ -189,8 +189,15 @@ class _Forecast:
         for aggregate in aggregates:
             if aggregate.at is not None:
                 yield self._rows_needed(aggregate, aggregate.at)
-        if aggregates and (many := self.prepared.among) > 1:
-            yield f"bars hold for all of {many:,} groups at once, since rows are selected among these by noisy numbers"
+
+    def _selecting(self, result: Result, widths: Mapping[int, float]) -> str:
+        """Below which number a row that was selected by this column may be noise alone."""
+        query = self.prepared.query
+        by = [*([] if query.limit is None else [one.by for one in query.order]), query.having]
+        if self.prepared.among == 1 or not any(one is not None and _uses(one, result) for one in by):
+            return ""
+        least = min(widths.values(), default=math.inf)
+        return f"a row below {rounded(least, up=True, digits=3)} may be noise alone" if math.isfinite(least) else ""
 
     def _rows_needed(self, aggregate: Aggregate, at: Fraction) -> str:
         """From how many rows on a group has a quantile, with as much noise as not; nothing if it always may."""
@@ -219,6 +226,11 @@ class _Forecast:
     def _first_order(self, result: Result, rows: int) -> float:
         """Half the width of a bar before it is moved into bounds."""
         return float(np.max(self.scene(rows).value(result).half_width(self.noises)))
+
+
+def _uses(outer: Result, inner: Result) -> bool:
+    """Whether a result is computed from another one."""
+    return outer == inner or (isinstance(outer, ResultCall) and any(_uses(one, inner) for one in outer.arguments))
 
 
 _FEW = 1000

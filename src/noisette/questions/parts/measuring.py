@@ -11,7 +11,7 @@ from noisette.exact.random import Random
 from noisette.mechanisms import Keep
 from noisette.privacy import Guarantee, Neighbours
 from noisette.query.answer import Scene, columns, errors
-from noisette.query.caveats import NOISE, Omission, minimum_frequency, omissions, sentences, small_groups
+from noisette.query.caveats import NOISE, Omission, minimum_frequency, omissions, selected, sentences, small_groups
 from noisette.query.design import Design, among
 from noisette.query.draw import Noised, TaskDraw, packed, unpacked
 from noisette.query.expected import Expected, expected
@@ -57,7 +57,7 @@ class Measuring:
         hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
         left = omissions(question) if by_limits is None else [*by_limits, *omissions(of_declared(question, chosen))]
         frequent = () if question.frequency is None else self._frequency(question, place)
-        return sentences([*left, *(frequent or hidden)], NOISE if numbers else "")
+        return (*sentences([*left, *(frequent or hidden)], NOISE if numbers else ""), *selected(question))
 
     def _frequency(self, question: Prepared, place: int) -> Sequence[Omission]:
         """The minimum frequency in sentences, with what its number of units costs."""
