@@ -177,11 +177,10 @@ def test_answers_have_the_columns_that_were_asked_for(curator, name):
             assert len({len(column.values) for column in columns}) == 1
             for column in columns:
                 if column.measured:
-                    values, (low, high) = column.values.to_numpy(zero_copy_only=False), column.unmoved
-                    inside = (low <= values + 1e-9) & (values <= high + 1e-9)
-                    moved = np.isin(values, column.span) & (column.low <= values) & (values <= column.high)
-                    assert (inside | moved).all()  # a mean whose whole bar is out of bounds is moved to the bound
-                    assert ((column.low >= column.span[0]) & (column.high <= column.span[1])).all()
+                    values, missing = column.values.to_numpy(zero_copy_only=False), column.values.is_null()
+                    assert (np.asarray(missing) | ((column.low <= values) & (values <= column.high))).all()
+                    ends = [np.fmin(column.low, column.span[0]), np.fmax(column.high, column.span[1])]
+                    assert column.adds or ((ends[0] == column.span[0]).all() and (ends[1] == column.span[1]).all())
 
 
 @pytest.mark.parametrize("name", drawn())

@@ -36,11 +36,9 @@ OTHER = {
 
 
 def by_ward(release):
-    """The numbers of each ward, whatever the columns are called."""
-    rows = release.to_arrow().to_pylist()
-    return {
-        row["ward"]: sorted(v for k, v in row.items() if k != "ward" and isinstance(v, float | int)) for row in rows
-    }
+    """The numbers of each ward, whatever the columns are called; their bars are wider where rows are selected."""
+    plain = [column.name for column in release.columns if column.measured]
+    return {row["ward"]: {row[name] for name in plain} - {None} for row in release.rows()}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def test_the_same_question_is_free_and_has_the_same_numbers(asked, name):
     assert (curator.budget.spent, source.computed) == (before, computed)
     assert again
     for ward, numbers in again.items():
-        assert set(first[ward]) <= set(numbers)
+        assert first[ward] <= numbers or (name == "having" and numbers <= first[ward])  # bars for all, so fewer answers
 
 
 @pytest.mark.parametrize("name", OTHER)

@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 
-class Warning(UserWarning):  # noqa: N818 (the name is PEP 249's)
+class Warning(UserWarning):
     """What to know before an answer is used; shown by Python's `warnings`, never raised."""
 
 

@@ -25,7 +25,7 @@ from noisette.query.schema import Schema, Table
 from noisette.query.shape import Shape
 from noisette.query.stability import shape_of
 
-__all__ = ["Prepared", "deciding", "members", "prepare", "read_of", "ruled", "selected_among", "strictest"]
+__all__ = ["Prepared", "answerable", "deciding", "members", "prepare", "read_of", "selected_among", "strictest"]
 
 
 _MANY_GROUPS = 10_000
@@ -97,13 +97,11 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
         _check_both(asked, domains)
     if not asked and None not in domains:
         raise InputError("The keys are declared, so there is nothing to learn: ask for a number, such as COUNT(*).")
-    quantiles = _quantiles(aggregates, shape, part)
-    rest = frozenset(m for a in aggregates if (m := vouching(a, shape)) and _rests_on_rows(a, shape, part, quantiles))
-    measures = [*asked, *sorted(rest, key=repr), *([_members(part)] if None in domains else [])]
+    measures = [*asked, _members(part)] if None in domains else asked
     request = Request(query.source, query.keys, domains, tuple(dict.fromkeys(measures)), limits)
     read = read_of(query, schema, *(a.of for a in aggregates))
-    found = Prepared(query, shape, part, keys, request, frozenset(asked), quantiles, read, vouching=rest)
-    return replace(found, groups=groups.groups)
+    quantiles = _quantiles(aggregates, shape, part)
+    return Prepared(query, shape, part, keys, request, frozenset(asked), quantiles, read, groups=groups.groups)
 
 
 def _check_both(asked: Sequence[Measure], domains: Sequence[object]) -> None:
@@ -129,7 +127,27 @@ def selected_among(query: Query, groups: int) -> int:
     return max(1, groups) if noisy else 1
 
 
-def ruled(prepared: Prepared, schema: Schema) -> Prepared:
+def answerable(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prepared:
+    """The same with all that its answer takes beside what was asked: what vouches for bars, and what a rule needs."""
+    return _ruled(_vouched(prepare(query, schema, of_two_units=of_two_units)), schema)
+
+
+def _vouched(prepared: Prepared) -> Prepared:
+    """The same with the numbers of rows that error bars rest on; quantiles that are read off a tree need none."""
+    found = set()
+    for aggregate in aggregates_in(prepared.query):
+        n = vouching(aggregate, prepared.shape)
+        if aggregate.at is not None:
+            (measure,) = measures_of(aggregate, prepared.shape, prepared.part)
+            n = n if aggregate.at in apart([at for m, at in prepared.quantiles if m == measure]) else None
+        if n is not None:
+            found.add(n)
+    measures = tuple(dict.fromkeys((*prepared.request.measures, *sorted(found, key=repr))))
+    request = replace(prepared.request, measures=measures)
+    return replace(prepared, request=request, vouching=frozenset(found))
+
+
+def _ruled(prepared: Prepared, schema: Schema) -> Prepared:
     """The same under the strictest minimum frequency of the tables that it reads: the number of units is measured."""
     strict = strictest(tables_of(prepared.query.source, schema))
     if strict is None:
@@ -168,16 +186,6 @@ def members(prepared: Prepared) -> Measure | None:
 def deciding(prepared: Prepared) -> Measure | None:
     """The number of units that decides which groups of declared keys are shown; None without a minimum frequency."""
     return None if prepared.opens or prepared.frequency is None else _members(prepared.part)
-
-
-def _rests_on_rows(
-    aggregate: Aggregate, shape: Shape, part: Contribution, quantiles: Sequence[tuple[Measure, Fraction]]
-) -> bool:
-    """Whether a number of rows has to vouch for an error bar: not for quantiles that are read off a tree of counts."""
-    if aggregate.at is None:
-        return True
-    (measure,) = measures_of(aggregate, shape, part)
-    return aggregate.at in apart([at for m, at in quantiles if m == measure])
 
 
 def _quantiles(

@@ -12,7 +12,7 @@ from noisette.query.design import design, tasks_of
 from noisette.query.expected import dry_run
 from noisette.query.frame import Asked
 from noisette.query.plan import Query
-from noisette.query.prepare import prepare, ruled
+from noisette.query.prepare import answerable
 from noisette.query.schema import Schema
 from noisette.query.sql import parse
 from noisette.query.sql.writer import query_sql
@@ -50,7 +50,7 @@ class Queries:
         self, forms: Sequence[Query], schema: Schema, spend: Promise, *, neighbours: Neighbours, level: float
     ) -> Offer:
         """Plan queries in their canonical form within the limits of the schema."""
-        prepared = [ruled(prepare(form, schema, of_two_units=True), schema) for form in forms]
+        prepared = [answerable(form, schema, of_two_units=True) for form in forms]
         texts = [one.text for one in prepared]
         order = sorted(range(len(prepared)), key=texts.__getitem__)  # as the offer's text has them
         tasks, found = tasks_of([prepared[i] for i in order])
