@@ -12,7 +12,7 @@ from noisette.answers.column import Column
 from noisette.answers.digest import digest_of_release
 from noisette.answers.figures import failure, left, percent, promise, promised
 from noisette.answers.record import as_json, laid_out, stated
-from noisette.answers.rendering import as_csv, as_html, as_text
+from noisette.answers.rendering import as_csv, as_html, as_text, below
 from noisette.answers.statement import statement
 from noisette.answers.warnings import warnings
 from noisette.errors import InputError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import pyarrow
+    from numpy.typing import NDArray
 
     from noisette.charts import Chart
 
@@ -198,14 +199,26 @@ class Release:
         """Draw the numbers with their error bars; with a path the chart is saved, which needs the extra `plot`."""
         from noisette.charts.answers import answer
 
-        note = f"{promise(self._promised)} for each {self.unit} · {percent(self.level)} error bars"
+        first = f"{promise(self._promised)} for each {self.unit} · {percent(self.level)} error bars"
+        note = "\n".join([first, *below(self.notes)])
         if self.released is not None:
             drawn = self.released.chart(note=note)
             return drawn if path is None else drawn.save(path)
-        keys = {column.name: column.values.to_pylist() for column in self.columns if not column.measured}
-        numbers = {c.name: (c.values.to_pylist(), _ends(c.low), _ends(c.high)) for c in self.columns if c.measured}
+        there = self._answered
+        if not len(there):
+            raise InputError("There is nothing to draw, since no number has an answer: spend more, or group coarser.")
+        shown = [column.take(there) for column in self.columns]
+        keys = {column.name: column.values.to_pylist() for column in shown if not column.measured}
+        numbers = {c.name: (c.values.to_pylist(), _ends(c, c.low), _ends(c, c.high)) for c in shown if c.measured}
         chart = answer(keys, numbers, note=note)
         return chart if path is None else chart.save(path)
+
+    @property
+    def _answered(self) -> "NDArray[np.int64]":
+        """The rows in which any number is there."""
+        numbers = [column for column in self.columns if column.measured]
+        there = [~np.asarray(column.values.is_null(), dtype=bool) for column in numbers]
+        return np.flatnonzero(np.any(there, axis=0)) if there else np.arange(len(self))
 
     @property
     def _promised(self) -> Guarantee:
@@ -235,8 +248,10 @@ def _as_text(said: Any) -> str:
     return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
 
 
-def _ends(ends: Any) -> list[float] | None:
-    return None if ends is None else [float(end) for end in ends]
+def _ends(column: Column, ends: Any) -> list[float | None]:
+    """The ends of the bars of numbers that are there."""
+    missing = np.asarray(column.values.is_null(), dtype=bool)
+    return [None if gone else float(end) for gone, end in zip(missing, ends, strict=True)]
 
 
 def _written(path: str | Path, write: Callable[[], object]) -> None:

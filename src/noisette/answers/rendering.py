@@ -2,6 +2,7 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +12,10 @@ from noisette.text import cell, html_table, in_notebook
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["UNKNOWN", "Cell", "as_csv", "as_html", "as_text", "shown"]
+__all__ = ["UNKNOWN", "Cell", "as_csv", "as_html", "as_text", "below", "shown"]
 
 _MOST_ROWS, _LONGEST = 40, 40
+_PICTURE, _LINES = 115, 5
 _LIGHT = ' class="light"'
 
 
@@ -40,6 +42,13 @@ def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
     rows = zip(*([_td(column, part) for part in shown(column)] for column in columns), strict=True)
     notes = [note for note in (_more(columns), *below) if note]
     return in_notebook(html_table(head, rows), *(cell(note, "p") for note in notes))
+
+
+def below(notes: Sequence[str]) -> list[str]:
+    """Notes as a few lines below the title of a picture; what does not fit in is counted."""
+    lines = [line for note in notes for line in textwrap.wrap(note, _PICTURE)]
+    more = f"… and more below the printed answer ({len(notes)} notes)"
+    return lines if len(lines) <= _LINES else [*lines[: _LINES - 1], more]
 
 
 def as_csv(table: "pyarrow.Table") -> str:

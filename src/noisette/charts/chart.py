@@ -45,7 +45,8 @@ class Chart:
     def title(self) -> str:
         """What is drawn, and for charts of answers the unit and the guarantee in a second line."""
         title = self.spec.get("title", {})
-        return "\n".join(filter(None, [title.get("text", ""), title.get("subtitle", "")]))
+        below = title.get("subtitle", "")
+        return "\n".join(filter(None, [title.get("text", ""), *([below] if isinstance(below, str) else below)]))
 
     @property
     def values(self) -> list[dict[str, Any]]:
