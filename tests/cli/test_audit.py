@@ -21,7 +21,7 @@ def run(*arguments):
 @pytest.fixture
 def broken(monkeypatch):
     def fails(m, effort):
-        return Finding("tight", False, 2.0, 1.0, "It is broken.")
+        return Finding("tight", False, 2.0, 1.0, "It is broken.", witness="[0] gives 2.")
 
     checks = [replace(check, look=fails) if check.name == "tight" else check for check in contract.CHECKS]
     monkeypatch.setattr(contract, "CHECKS", checks)
@@ -30,7 +30,7 @@ def broken(monkeypatch):
 def test_one_mechanism_as_a_table():
     result = run("geometric", "--quick")
     assert result.exit_code == 0
-    assert "Geometric keeps its contract: 15 checks on 4 examples." in result.stdout
+    assert "Geometric keeps its contract: 16 checks on 4 examples." in result.stdout
     assert "✓" in result.stdout
     assert "✗" not in result.stdout
 
@@ -50,6 +50,7 @@ def test_a_failure_exits_with_one_and_says_what(broken, options):
     result = run("geometric", "--quick", *options)
     assert result.exit_code == 1
     assert "Geometric breaks its contract (tight)." in result.stdout
+    assert "[0] gives 2." in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -3,24 +3,30 @@
 A statistical clause fails a sound mechanism with probability 1e-9; it is looked at twice, so a case with p < 1e-16.
 """
 
+import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
+import noisette as nz
 from noisette.audit.contract import CHECKS, checks_of, discovered
 from noisette.audit.finding import QUICK, THOROUGH, Effort
+from noisette.audit.report import Audit, as_json
 from noisette.audit.twins import TWINS, twins_of
+from noisette.errors import InputError
 from noisette.mechanisms.contract import Output
 
 EXAMPLES = [example for _, example in discovered()]
 SAMPLING = {"arrays", "one by one", "independent", "black box", "floating point"}
 THOUSANDS_OF_CALLS = {"quiet", "loud", "same noise"}
+SEARCHED = {"BestOf", "Gaussian", "GumbelTop", "Quantile", "Smooth"}  # calibrated by a search
 
 # Enough draws to convict every twin at one look except with p < 1e-5; there are four.
 CONVICTING = Effort(array=2**21, slow_array=2**17, single=10_000, vector=4000)
 
 # Twins that some examples of a kind cannot have; `make` returns the reason.
-NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud"}
+NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud", "forgetful", "wasteful"}
 
 
 def case(example, label, *, slow):
@@ -35,6 +41,8 @@ def clauses():
 
 def is_slow(example, check):
     """Thousands of draws are slow, and so is the variance of a choice among many; what is computed is quick."""
+    if check == "calibrated":
+        return type(example).__name__ in SEARCHED
     return check in SAMPLING or (check == "variance" and getattr(example, "candidates", 0) > 6)
 
 
@@ -79,12 +87,15 @@ def test_every_twin_is_convicted(example, name):
         assert name in NOT_ALWAYS, broken
         return
     effort = THOROUGH if example.kind is Output.OUTCOME and name == "same noise" else CONVICTING
-    assert any(
-        not checks[check](broken, effort).passed
+    looks = (
+        checks[check](broken, effort)
         for _ in range(4)  # a statistical check may need more than one look at a small lie
         for check in twin.convicted_by
         if check in checks
     )
+    convicting = next((finding for finding in looks if not finding.passed), None)
+    assert convicting is not None
+    assert convicting.witness.endswith((".", "more)"))
 
 
 @pytest.mark.slow
@@ -137,6 +148,10 @@ def test_every_kind_has_examples():
         ("relations", "no relation", "Staircase"),
         ("refusals", "indiscreet", "Laplace"),
         ("lattice", "off the lattice", "Gaussian"),
+        ("calibrated", "forgetful", "Geometric"),
+        ("calibrated", "forgetful", "SparseVector"),
+        ("calibrated", "forgetful", "StableMode"),
+        ("calibrated", "wasteful", "Laplace"),
         ("black box", "half", "TruncatedGeometric"),
         ("floating point", "floating", "Laplace"),
     ],
@@ -145,4 +160,51 @@ def test_each_check_convicts_by_itself(check, name, kind):
     examples = [example for example in EXAMPLES if type(example).__name__ == kind]
     made = (twins_of(example)[name].make(example) for example in examples)
     broken = next(twin for twin in made if not isinstance(twin, str))
-    assert not all(checks_of(broken)[check](broken, CONVICTING).passed for _ in range(4))
+    looks = (checks_of(broken)[check](broken, CONVICTING) for _ in range(4))
+    convicting = next(finding for finding in looks if not finding.passed)
+    assert convicting.witness.endswith((".", "more)"))
+
+
+class Certain(nz.Geometric):
+    """It releases the answer itself: no output of one answer is one of another."""
+
+    def pmf(self, y, x):
+        return np.where(np.equal(y, x), 1.0, 0.0)
+
+    def support(self, x):
+        return np.array([x])
+
+    def variance(self):
+        return 0.0
+
+
+class Betraying(nz.mechanisms.Sparse):
+    """It says once in a hundred which input it has."""
+
+    def outcomes(self, x):
+        return {y: 0.99 * p for y, p in super().outcomes(x).items()} | {repr(x): 0.01}
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [(Certain(1), "0 and 1 at distance 1"), (Betraying(2, positives=1), "has probability 0.01 and 0")],
+)
+def test_an_outcome_without_a_counterpart_is_found_and_shown(broken, said):
+    exact = [check for name, check in checks_of(broken).items() if name not in SAMPLING | {"interval"}]
+    found = {finding.check: finding for finding in (check(broken, QUICK) for check in exact)}
+    assert not found["private"].passed
+    assert said in found["private"].witness
+    assert isinstance(twins_of(broken)["immodest claim"].make(broken), str) is (broken.kind is Output.OUTCOME)
+    text = as_json([Audit("Broken", {repr(broken): list(found.values())})])
+    json.loads(text, parse_constant=pytest.fail)  # no Infinity, which is no JSON
+
+
+def test_a_mechanism_that_refuses_every_promise_is_convicted():
+    class Unwilling(nz.Geometric):
+        @classmethod
+        def calibrated(cls, guarantee, sensitivity=1):
+            raise InputError("This guarantee is not kept here.")
+
+    finding = checks_of(Unwilling(1))["calibrated"](Unwilling(1), QUICK)
+    assert not finding.passed
+    assert finding.witness == "Every promise is refused, expected that it keeps one."

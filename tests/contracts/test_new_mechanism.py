@@ -40,7 +40,7 @@ assert nz.mechanisms.TwoSided is TwoSided
 # contracts and audit
 assert examples == [m for name, m in discovered() if name == "TwoSided"]
 [audit] = audited("TwoSided", quick=True)
-assert audit.verdict == "TwoSided keeps its contract: 15 checks on 4 examples.", audit.verdict
+assert audit.verdict == "TwoSided keeps its contract: 16 checks on 4 examples.", audit.verdict
 
 # twins
 look = Effort(array=2**21, slow_array=2**17, single=4000, vector=2000)

@@ -178,3 +178,86 @@ def test_a_shared_promise_without_an_epsilon_has_gaussian_noise():
     assert float(made.sigma) == pytest.approx(
         2**0.5 * float(nz.calibrate(nz.Gaussian, nz.Approx(0, "1e-3")).sigma), rel=1e-3
     )
+
+
+class Forgetful(nz.Geometric):
+    """Geometric noise that forgets its sensitivity."""
+
+    @classmethod
+    def calibrated(cls, guarantee, sensitivity=1):
+        return super().calibrated(guarantee, 1)
+
+
+@pytest.mark.parametrize("options", [{"sensitivity": 10}, {"sensitivity": nz.sensitivity.counts(3)}, {"times": 3}])
+def test_a_mechanism_that_forgets_its_sensitivity_is_not_handed_out(options):
+    assert nz.calibrate(Forgetful, nz.Pure(1)).scale == 1
+    with pytest.raises(PrivacyError, match=r"^Forgetful does not keep .* it was calibrated for: .*\.$"):
+        nz.calibrate(Forgetful, nz.Pure(1), **{"sensitivity": 2} | options)
+
+
+def test_a_mechanism_without_a_guarantee_at_its_sensitivity_is_not_handed_out():
+    class Short(Forgetful):
+        def guarantee(self, distance=1):
+            if distance != 1:
+                raise InputError("This one is for a distance of 1.")
+            return super().guarantee(1)
+
+    with pytest.raises(PrivacyError, match="does not keep"):
+        nz.calibrate(Short, nz.Pure(1), sensitivity=2)
+
+
+RANGES = {
+    nz.Exponential: {"candidates": 5},
+    nz.mechanisms.JointTop: {"candidates": 9, "k": 2},
+    nz.mechanisms.GumbelTop: {"candidates": 9, "k": 1},
+}
+
+
+@pytest.mark.parametrize("kind", RANGES)
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(Fraction("0.03"), "1e-19"), (600, "1e-6"), (577, "4e-16"), (9, "1e-290")]
+)
+def test_awkward_promises_are_kept_by_the_stated_guarantee(kind, epsilon, delta):
+    """A tiny delta lies in the last digits of a large epsilon, and no float has those."""
+    assert nz.calibrate(kind, nz.Approx(epsilon, delta), **RANGES[kind]).guarantee(1) <= nz.Approx(epsilon, delta)
+
+
+def test_a_coarse_grid_keeps_its_promise_by_its_own_delta():
+    promise = nz.Approx("0.0094", "9.6e-8")
+    made = nz.calibrate(nz.Gaussian, promise, grid="1/8")
+    assert not made.guarantee(1) <= promise
+    assert made.delta_at(promise.epsilon) <= promise.delta
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        (
+            nz.Laplace,
+            {"sensitivty": 3},
+            "takes grid, epsilon, delta, rho, sensitivity, times and no sensitivty: did you",
+        ),
+        (nz.Quantile, {"quantile": "1/2"}, "calibrate(Quantile, …) takes q, cells, groups, shift, "),
+        (nz.Quantile, {"q": "1/2"}, "calibrate(Quantile, …) needs cells: write cells=…."),
+        (nz.mechanisms.NearestPlace, {"k": 3, "place": (0, 0)}, "needs columns and rows: write columns=…, rows=…."),
+        (nz.mechanisms.NearestPlace, {"radius": 3}, "takes k, columns, rows, place, prior, epsilon"),
+        (nz.mechanisms.UnboundedQuantile, {"q": "1/2", "stepz": 9}, "did you mean steps?"),
+        (Forgetful, {"grid": 3}, "calibrate(Forgetful, …) takes epsilon, delta, rho, sensitivity, times and no grid"),
+    ],
+)
+def test_an_option_that_does_not_exist_or_is_missing_gets_a_sentence(kind, options, said):
+    with pytest.raises(InputError) as error:
+        nz.calibrate(kind, nz.Pure(1), **options)
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_options_that_a_class_passes_on_are_those_of_its_base():
+    class Passing(nz.Laplace):
+        @classmethod
+        def calibrated(cls, guarantee, sensitivity=1, **options):
+            return super().calibrated(guarantee, sensitivity, **options)
+
+    assert nz.calibrate(Passing, nz.Pure(1), grid="1/4").grid == Fraction(1, 4)
+    with pytest.raises(InputError, match="did you mean grid"):
+        nz.calibrate(Passing, nz.Pure(1), grit="1/4")

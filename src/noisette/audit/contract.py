@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from noisette.audit.checks import accuracy, interface, outcomes, privacy, sampling
+from noisette.audit.checks import accuracy, calibrated, interface, outcomes, privacy, sampling
 from noisette.audit.finding import THOROUGH, Effort, Finding
 from noisette.audit.subject import ENUMERATED, Subject
 from noisette.mechanisms.catalogue import instances, mechanisms
@@ -34,6 +34,7 @@ def names() -> list[str]:
 # Checks
 
 
+_ALL = frozenset(Output)
 _OUTCOME = frozenset({Output.OUTCOME})
 
 
@@ -66,6 +67,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     Check("lattice", ENUMERATED, interface.lattice),
     Check("black box", ENUMERATED, sampling.black_box),
     Check("floating point", frozenset({Output.NUMBERS, Output.VECTOR}), sampling.floating_point),
+    Check("calibrated", _ALL, calibrated.calibrated),
     Check("sums to one", _OUTCOME, outcomes.sums_to_one),
     Check("private", _OUTCOME, outcomes.private),
     Check("tight", _OUTCOME, outcomes.tight),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["enumerated", "hockey_stick", "largest_loss", "laws_of", "renyi"]
+__all__ = ["enumerated", "hockey_stick", "largest_loss", "laws_of", "renyi", "telling"]
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +49,19 @@ def laws_of(mechanism: Any, x: Any, x_prime: Any, *, also: tuple[Any, ...] = ())
 def _laws_of(mechanism: Any, x: Any, x_prime: Any, also: tuple[Any, ...]) -> tuple[Floats, Floats]:
     points = np.unique(np.concatenate([enumerated(mechanism, c)[0] for c in (x, x_prime, *also)]), axis=0)
     return np.asarray(mechanism.pmf(points, x), float), np.asarray(mechanism.pmf(points, x_prime), float)
+
+
+def telling(mechanism: Any, x: Any, x_prime: Any) -> Any:
+    """Return the output that tells two answers apart best, of those that their laws share or do not.
+
+    >>> from noisette.mechanisms import TruncatedGeometric
+    >>> telling(TruncatedGeometric(2, high=5), 2, 3)
+    0
+    """
+    points = np.unique(np.concatenate([enumerated(mechanism, c)[0] for c in (x, x_prime)]), axis=0)
+    P, Q = (np.asarray(mechanism.pmf(points, c), float) for c in (x, x_prime))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return points[int(np.argmax(np.nan_to_num(np.abs(np.log(P) - np.log(Q)), posinf=np.inf)))].tolist()
 
 
 def _key(x: Any) -> Any:

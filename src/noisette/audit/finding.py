@@ -1,5 +1,6 @@
 """What a check found, and how hard it looked."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = ["QUICK", "THOROUGH", "Effort", "Finding", "found", "not_applicable"]
@@ -23,7 +24,8 @@ QUICK = Effort(array=2**16, slow_array=2**12, single=300, vector=160)
 class Finding:
     """The outcome of one check: what was measured, what the contract allows, and a sentence for a person.
 
-    `bound` tells whether `allowed` is the most or the least that `measured` may be.
+    `bound` tells whether `allowed` is the most or the least that `measured` may be. `witness` is what a failure can be
+    seen by: the input, what was expected, and what came instead.
     """
 
     check: str
@@ -33,6 +35,7 @@ class Finding:
     sentence: str
     bound: str = "at most"
     applies: bool = True
+    witness: str = ""
 
     @property
     def margin(self) -> float:
@@ -43,15 +46,25 @@ class Finding:
         return gap if self.bound == "at most" else -gap
 
 
-def found(check: str, measured: float, allowed: float, sentences: tuple[str, str], *, least: bool = False) -> Finding:
-    """Judge a measurement; `sentences` say what is true if it passes, and if it fails.
+def found(
+    check: str,
+    measured: float,
+    allowed: float,
+    sentences: tuple[str, str],
+    *,
+    witness: Callable[[], str],
+    least: bool = False,
+) -> Finding:
+    """Judge a measurement; `sentences` say what is true if it passes and if it fails, which `witness` then shows.
 
-    >>> found("variance", 2.0, 1.0, ("It fits.", "It is too large.")).sentence
-    'It is too large.'
+    >>> seen = found("variance", 2.0, 1.0, ("It fits.", "It is too large."), witness=lambda: "Stated 1, by the law 3.")
+    >>> seen.sentence, seen.witness
+    ('It is too large.', 'Stated 1, by the law 3.')
     """
     passed = bool(measured >= allowed if least else measured <= allowed)
     bound = "at least" if least else "at most"
-    return Finding(check, passed, float(measured), float(allowed), sentences[0 if passed else 1], bound)
+    sentence, shown = sentences[0 if passed else 1], "" if passed else witness()
+    return Finding(check, passed, float(measured), float(allowed), sentence, bound, witness=shown)
 
 
 def not_applicable(check: str, reason: str) -> Finding:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from noisette.audit.contract import checks_of, discovered, names
@@ -37,6 +38,11 @@ class Audit:
         """The names of the checks."""
         return [finding.check for finding in next(iter(self.findings.values()))]
 
+    @property
+    def failures(self) -> list[tuple[str, Finding]]:
+        """What failed, with the example."""
+        return [(example, one) for example, findings in self.findings.items() for one in findings if not one.passed]
+
     def worst(self, check: str) -> Finding:
         """Return what a check found where it came closest to failing."""
         of_check = [f for findings in self.findings.values() for f in findings if f.check == check]
@@ -57,7 +63,7 @@ def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
 
     >>> [audit] = audited("geometric", quick=True)
     >>> audit.verdict
-    'Geometric keeps its contract: 15 checks on 4 examples.'
+    'Geometric keeps its contract: 16 checks on 4 examples.'
     """
     chosen = [known for known in names() if name is None or known.lower() == name.lower()]
     if not chosen:
@@ -94,7 +100,7 @@ def _progress(total: int) -> Iterator[Any]:
 
 
 def as_json(audits: list[Audit]) -> str:
-    """Return every finding about every example.
+    """Return every finding about every example; JSON has no infinity, so that one is the text "inf".
 
     >>> found = json.loads(as_json(audited("geometric", quick=True)))
     >>> found["passed"], found["mechanisms"][0]["examples"][0]["findings"][0]["check"]
@@ -106,20 +112,29 @@ def as_json(audits: list[Audit]) -> str:
             "passed": audit.passed,
             "verdict": audit.verdict,
             "examples": [
-                {"example": example, "findings": [asdict(finding) for finding in findings]}
+                {"example": example, "findings": [_plain(finding) for finding in findings]}
                 for example, findings in audit.findings.items()
             ],
         }
         for audit in audits
     ]
-    return json.dumps({"passed": all(audit.passed for audit in audits), "mechanisms": mechanisms}, indent=2)
+    passed = all(audit.passed for audit in audits)
+    return json.dumps({"passed": passed, "mechanisms": mechanisms}, indent=2, allow_nan=False)
+
+
+def _plain(finding: Finding) -> dict[str, Any]:
+    held = asdict(finding).items()
+    return {name: str(value) if isinstance(value, float) and not isfinite(value) else value for name, value in held}
 
 
 def show(audits: list[Audit], console: "Console") -> None:
-    """Print a table for each mechanism: each check where it came closest to failing, and a verdict."""
+    """Print a table for each mechanism: each check where it came closest to failing, a verdict, and what shows it."""
     for audit in audits:
         console.print(_table(audit))
         console.print(audit.verdict, style="green" if audit.passed else "bold red")
+        for example, finding in audit.failures:
+            line = f"{example}, {finding.check}: {finding.witness}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         console.print()
     failed = sum(not audit.passed for audit in audits)
     if len(audits) > 1:

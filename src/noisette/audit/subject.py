@@ -12,7 +12,7 @@ from noisette.audit.finding import Effort
 from noisette.mechanisms.additive.lattice import lattice_step
 from noisette.mechanisms.contract import Output
 
-__all__ = ["ENUMERATED", "Subject"]
+__all__ = ["ENUMERATED", "Subject", "scaled"]
 
 Subject: TypeAlias = Any
 """A mechanism, with whatever its kind has beyond the common contract."""
@@ -101,3 +101,9 @@ def many(m: Subject, x: Any, count: int) -> Any:
 def one_by_one(m: Subject, x: Any, count: int) -> Any:
     """Draw `count` releases of x with as many calls."""
     return np.array([m(x) for _ in range(count)])
+
+
+def scaled(m: Subject, factor: Fraction) -> Subject:
+    """Return an honest mechanism of the same kind with noise of another size."""
+    size = getattr(m, m.sized_by)
+    return replace(m, **{m.sized_by: size / factor if m.sized_by == "epsilon" else size * factor})

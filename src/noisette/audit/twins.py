@@ -5,8 +5,9 @@ each lie for which kinds of mechanisms it makes sense, and which checks must con
 tell the lie, its maker returns the reason.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
@@ -16,14 +17,17 @@ from noisette.audit import subject
 from noisette.audit.checks import outcomes, sampling
 from noisette.audit.checks.privacy import reached
 from noisette.audit.divergence import hockey_stick, laws_of
-from noisette.audit.subject import ENUMERATED, Subject
+from noisette.audit.subject import ENUMERATED, Subject, scaled
 from noisette.errors import InputError
+from noisette.exact.number import fraction
 from noisette.exact.random import SYSTEM, Random
 from noisette.laws import DiscreteGaussian, DiscreteLaplace
-from noisette.mechanisms.contract import Output
+from noisette.mechanisms.contract import Distance, Mechanism, Output
+from noisette.mechanisms.options import options_of
 from noisette.privacy import ZCDP, Approx, Promise, Pure
+from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["TWINS", "Twin", "scaled", "twins_of"]
+__all__ = ["TWINS", "Twin", "twins_of"]
 
 Made = Subject | str
 """A twin, or the reason why there is none."""
@@ -52,12 +56,6 @@ def released_by(release: Callable[[Any], Any]) -> Callable[..., Any]:
         return release(x)
 
     return __call__
-
-
-def scaled(m: Subject, factor: Fraction) -> Subject:
-    """Return an honest mechanism of the same kind with noise of another size."""
-    size = getattr(m, m.sized_by)
-    return replace(m, **{m.sized_by: size / factor if m.sized_by == "epsilon" else size * factor})
 
 
 # The noise
@@ -185,7 +183,10 @@ def _modest_outcome(m: Subject) -> Made:
 
 
 def _immodest_outcome(m: Subject) -> Made:
-    return restated(delta_too(Fraction(5, 4) * Fraction(max(1.0, outcomes.reached(m))) / Fraction(m.tightness)))(m)
+    part = outcomes.reached(m)
+    if math.isinf(part):
+        return "A pair has an outcome without a counterpart, for which no claim is too large."
+    return restated(delta_too(Fraction(5, 4) * Fraction(max(1.0, part)) / Fraction(m.tightness)))(m)
 
 
 def times(factor: Fraction) -> Callable[[Promise], Promise]:
@@ -238,6 +239,32 @@ def indiscreet(m: Subject) -> Made:
             raise InputError(f"The answer {x} cannot be used.") from None
 
     return lying(m, __call__=released_by(release))
+
+
+# What it is calibrated for
+
+
+def _calibrated_for(change: Callable[[Distance], Distance]) -> Callable[[Subject], Made]:
+    def make(m: Subject) -> Made:
+        kind: type[Mechanism] = type(m)
+        if m.sized_by in options_of(kind):
+            return "The size of its noise is an option, and something else is calibrated."
+        known = kind.calibrated
+
+        def calibrated(_: type, /, promise: Promise, sensitivity: Distance = 1, **options: Any) -> Subject:
+            return known(promise, change(sensitivity), **options)
+
+        return lying(m, calibrated=classmethod(calibrated))
+
+    return make
+
+
+def _forgotten(_: Distance) -> Distance:
+    return 1
+
+
+def _twice(sensitivity: Distance) -> Distance:
+    return sensitivity if isinstance(sensitivity, Sensitivity) else 2 * fraction(sensitivity, "sensitivity")
 
 
 # What it tells users to expect
@@ -306,6 +333,14 @@ TWINS: Final[tuple[Twin, ...]] = (
         ("tight",),
     ),
     Twin("immodest claim", "It claims 1.25 of its epsilon or rho.", _OUTCOME, _immodest_outcome, ("tight",)),
+    Twin(
+        "forgetful",
+        "It forgets the sensitivity that it is calibrated for.",
+        _ALL,
+        _calibrated_for(_forgotten),
+        ("calibrated",),
+    ),
+    Twin("wasteful", "It is calibrated for twice the sensitivity.", _ALL, _calibrated_for(_twice), ("calibrated",)),
     Twin("no relation", "It forgets the neighbouring relation.", _ALL, restated(without_relation), ("relations",)),
     Twin("low curve", "Its delta curve is half the truth.", ENUMERATED, _low_curve, ("delta curve",)),
     Twin("credulous", "It takes any input.", _ALL, credulous, ("refusals",)),

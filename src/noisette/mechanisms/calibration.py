@@ -12,6 +12,7 @@ from noisette.exact.frozen import Read
 from noisette.exact.number import Number, floor_log2, fraction, positive, whole
 from noisette.exact.rational import sqrt_down
 from noisette.mechanisms.contract import Distance, Mechanism
+from noisette.mechanisms.options import check_options
 from noisette.privacy.convert import gaussian_distance, pure_within_approx, pure_within_zcdp, range_within_approx
 from noisette.privacy.guarantee import ZCDP, Approx, Promise, Pure
 from noisette.privacy.neighbours import Neighbours
@@ -43,7 +44,8 @@ def calibrate(
     """Return the most accurate mechanism of a kind that keeps a guarantee; a bare number is a pure epsilon.
 
     The guarantee may be written as `epsilon`, with or without `delta`, or as `rho` instead. With `times`, that many
-    releases of it together keep the guarantee, by tight composition.
+    releases of it together keep the guarantee, by tight composition. What a mechanism returns is held to the guarantee:
+    one that does not keep it is refused, whoever wrote it.
 
     >>> from noisette.mechanisms import Geometric
     >>> calibrate(Geometric, Pure("1/2"), sensitivity=3)
@@ -54,12 +56,37 @@ def calibrate(
     41.65
     """
     promise = _guarantee(guarantee, epsilon, delta, rho)
+    check_options(mechanism, options)
     agreed(promise, sensitivity)
     if whole(times, "times") > 1:
         return _shared(mechanism, promise, sensitivity, times, options)
     made = mechanism.calibrated(promise, sensitivity, **options)
     assert isinstance(made, mechanism)
+    if not keeps(made, promise, sensitivity):
+        raise PrivacyError(
+            f"{mechanism.__name__} does not keep {promise} at the sensitivity it was calibrated for: "
+            "its method `calibrated` is wrong, so use another mechanism."
+        )
     return made
+
+
+def keeps(made: Mechanism, promise: Promise, sensitivity: Distance) -> bool:
+    """Whether a mechanism keeps a promise, by its guarantee, or by its own delta where that says more.
+
+    One that refuses to state a guarantee at that sensitivity keeps none.
+
+    >>> from noisette.mechanisms import Geometric
+    >>> keeps(Geometric(6), Pure("1/2"), 3), keeps(Geometric(6), Pure("1/2"), 4)
+    (True, False)
+    """
+    try:
+        if made.guarantee(sensitivity) <= promise:
+            return True
+    except (InputError, PrivacyError):
+        return False
+    if not isinstance(promise, Approx) or not made.own_curve:
+        return False
+    return Fraction(made.delta_at(promise.epsilon, sensitivity)) <= promise.delta
 
 
 def _guarantee(given: Spend | None, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Promise:

@@ -44,7 +44,10 @@ class Mechanism(Protocol):
 
     @classmethod
     def calibrated(cls, *promise: Any, **options: Any) -> Any:
-        """Return the most accurate one that keeps a guarantee for a sensitivity; options are the mechanism's own."""
+        """Return the most accurate one that keeps a guarantee for a sensitivity; options are the mechanism's own.
+
+        `calibrate` refuses what does not keep it.
+        """
         ...
 
     def __call__(self, x: Any, /, rng: Random = ...) -> Any:

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.stats import norm
 
 import noisette as nz
@@ -277,3 +278,22 @@ def test_other_losses_keep_their_charges():
     for loss in (LatticeLaplace(Fraction(1, 2), 4), Response(Fraction(1, 2))):
         assert charge_of(nz.Pure("1/2", losses=once(loss))).rho == Fraction(1, 8)
     assert charge_of(nz.ZCDP("1/8", losses=once(Normal(Fraction(1, 2))))).square == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("epsilon", ["0.03", "7", "577"])
+@pytest.mark.parametrize("gap", ["1e-3", "1e-12", "1e-25"])
+def test_a_single_range_has_its_closed_form_to_the_last_digits(epsilon, gap):
+    """delta is about (gap/2)^2 there: floats of epsilon and of x hold nothing of a gap of 1e-25."""
+    found = tight_delta(((BoundedRange(Fraction(epsilon)), 1),), Fraction(0), Fraction(epsilon) - Fraction(gap))
+    with mp.workdps(400):
+        r, x = mp.mpf(epsilon), mp.mpf(epsilon) - mp.mpf(gap)
+        true = (mp.exp(r / 2) - mp.exp(x / 2)) ** 2 / (mp.exp(r) - 1)
+        assert 1 <= mp.mpf(found) / true <= 1 + 2e-12
+
+
+def test_a_delta_that_is_nearly_one_is_one():
+    sure = nz.Approx(7, 1 - Fraction(1, 10**30))
+    for more in (nz.Pure(1), nz.Approx(1, "1e-6"), nz.ZCDP(1), nz.Laplace(2).guarantee(1), nz.Gaussian(3).guarantee(1)):
+        assert (sure + more).delta_at(1) == 1
+        assert (sure + more).epsilon_at("1e-3") == math.inf
+    assert (sure * 3).delta_at(2) == sure.delta_at(2) == 1

@@ -44,7 +44,9 @@ def variance(m: Subject, _: Effort) -> Finding:
     stated = m.variance(_PEOPLE, share=1 / _PEOPLE) if m.kind is Output.REPORT else m.variance()
     true = _variance(m)
     sentences = "The stated variance is that of the law.", "The stated variance is not that of the law."
-    return found("variance", abs(stated / true - 1), 1e-9, sentences)
+    witness = f"It states {stated:.6g}, and the law has {true:.6g}."
+    off = abs(stated / true - 1) if true else math.inf if stated else 0.0
+    return found("variance", off, 1e-9, sentences, witness=lambda: witness)
 
 
 def _variance(m: Subject) -> float:
@@ -164,9 +166,14 @@ def _least_covered(m: Subject, t: float) -> float:
 
 def interval(m: Subject, _: Effort) -> Finding:
     """Each interval covers with its probability, and one a cell narrower does not (except where a bound is stated)."""
-    misses = max(miss for level in LEVELS for miss in _misses(m, level))
+    misses, level = max((miss, level) for level in LEVELS for miss in _misses(m, level))
     sentences = (
         "Intervals cover as stated, and none is wider than it must be.",
         "An interval is too narrow or too wide.",
     )
-    return found("interval", misses, ROUNDING, sentences)
+
+    def witness() -> str:
+        t = m.interval(level, people=_PEOPLE) if m.kind is Output.REPORT else m.interval(level)
+        return f"At level {level} it states {t:.6g}, and the coverage is {misses:.3g} on the wrong side."
+
+    return found("interval", misses, ROUNDING, sentences, witness=witness)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from noisette.audit.checks.accuracy import LEVELS
-from noisette.audit.checks.interface import ONE, SECRET, refused
+from noisette.audit.checks.interface import ONE, SECRET, lost, refusals_of, shown
 from noisette.audit.checks.privacy import ROUNDING
-from noisette.audit.checks.sampling import ALPHA, p_value
+from noisette.audit.checks.sampling import ALPHA, attacked, p_value
 from noisette.audit.divergence import Floats, hockey_stick, largest_loss, renyi
 from noisette.audit.finding import Effort, Finding, found
 from noisette.audit.sampled import epsilon_lower_bound
@@ -62,9 +62,12 @@ def _known(m: Subject) -> dict[str, Law]:
 
 def sums_to_one(m: Subject, _: Effort) -> Finding:
     """The probabilities of all outcomes sum to one, for each input of `pairs()`."""
-    gap = max(abs(1 - math.fsum(_law(m, x).values())) for x in _answers(m))
+    answers = _answers(m)
+    sums = [math.fsum(_law(m, x).values()) for x in answers]
+    x, total = max(zip(answers, sums, strict=True), key=lambda one: abs(1 - one[1]))
     sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
-    return found("sums to one", gap, ROUNDING, sentences)
+    witness = f"The probabilities of {x} sum to {total}, not to 1."
+    return found("sums to one", abs(1 - total), ROUNDING, sentences, witness=lambda: witness)
 
 
 def _laws(m: Subject) -> Iterator[tuple[Promise, Floats, Floats]]:
@@ -89,17 +92,35 @@ def _rho(P: Floats, Q: Floats) -> float:
 
 def private(m: Subject, _: Effort) -> Finding:
     """The divergence of every pair at epsilon stays below delta; of a pure guarantee every log-ratio below epsilon."""
-    gaps = [0.0]
-    for promise, P, Q in _laws(m):
-        epsilon, delta = _delta(promise)
-        gaps.append(hockey_stick(P, Q, epsilon) - delta * (1 + 1e-9))
-        likely = np.maximum(P, Q) > ROUNDING  # outcomes that lie whole within what a law may leave out
-        if isinstance(promise, Pure):
-            gaps.append(largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - ROUNDING)
-        if isinstance(promise, ZCDP):
-            gaps.append(_rho(P[likely], Q[likely]) - float(promise.rho) * (1 + 1e-9) - ROUNDING)
+    gaps = [max(_gaps(promise, P, Q)) for promise, P, Q in _laws(m)]
     sentences = "Every pair keeps the stated guarantee.", "A pair of neighbours breaks the stated guarantee."
-    return found("private", max(gaps), 10 * ROUNDING, sentences)
+    worst = int(np.argmax(gaps))
+    return found("private", max(0.0, gaps[worst]), 10 * ROUNDING, sentences, witness=lambda: _broken(m, worst))
+
+
+def _gaps(promise: Promise, P: Floats, Q: Floats) -> Iterator[float]:
+    epsilon, delta = _delta(promise)
+    yield hockey_stick(P, Q, epsilon) - delta * (1 + 1e-9)
+    likely = np.maximum(P, Q) > ROUNDING  # outcomes that lie whole within what a law may leave out
+    if isinstance(promise, Pure):
+        yield largest_loss(P[likely], Q[likely]) - epsilon * (1 + 1e-9) - ROUNDING
+    if isinstance(promise, ZCDP):
+        yield _rho(P[likely], Q[likely]) - float(promise.rho) * (1 + 1e-9) - ROUNDING
+
+
+def _broken(m: Subject, pair: int) -> str:
+    """The pair, its promise, and the likely outcome that tells it apart best."""
+    x, x_prime, distance = m.pairs()[pair]
+    first, second = _law(m, x), _law(m, x_prime)
+    likely = [y for y in {**first, **second} if max(first.get(y, 0.0), second.get(y, 0.0)) > ROUNDING]
+
+    def loss(y: Hashable) -> float:
+        p, q = sorted((first.get(y, 0.0), second.get(y, 0.0)))
+        return q / p if p else math.inf
+
+    worst = max(likely, key=loss)
+    chances = f"has probability {first.get(worst, 0.0):.4g} and {second.get(worst, 0.0):.4g}"
+    return f"{x} and {x_prime} with {m.guarantee(distance)}: the outcome {worst!r} {chances}."
 
 
 def _reached(promise: Promise, P: Floats, Q: Floats) -> float:
@@ -124,7 +145,8 @@ def tight(m: Subject, _: Effort) -> Finding:
         f"A pair shows {min(part, 1):.3g} of what is stated.",
         "The stated guarantee is larger than any pair shows.",
     )
-    return found("tight", part, m.tightness * (1 - 1e-6), sentences, least=True)
+    witness = f"The best of {len(m.pairs())} pairs reaches {part:.6g}, expected {m.tightness}."
+    return found("tight", part, m.tightness * (1 - 1e-6), sentences, least=True, witness=lambda: witness)
 
 
 # What it releases
@@ -165,7 +187,12 @@ def one_by_one(m: Subject, effort: Effort) -> Finding:
     draws = [m(x) for _ in range(effort.single)]
     _left(m)[:] = [draws]
     p = _fit(_law(m, x), draws)
-    return found("one by one", p, ALPHA, ("Calls follow the stated law.", "Calls do not follow the law."), least=True)
+    sentences = "Calls follow the stated law.", "Calls do not follow the law."
+    strange = [y for y in draws if y not in _law(m, x)]
+    said = f"the law knows no {strange[0]!r}" if strange else f"a sound mechanism is this far off with p = {p:.3g}"
+    return found(
+        "one by one", p, ALPHA, sentences, least=True, witness=lambda: f"{len(draws):,} calls with {x}: {said}."
+    )
 
 
 def independent(m: Subject, effort: Effort) -> Finding:
@@ -177,7 +204,9 @@ def independent(m: Subject, effort: Effort) -> Finding:
     pairs = np.bincount(2 * hits[:-1:2] + hits[1::2], minlength=4)
     chances = np.outer([1 - law[mode], law[mode]], [1 - law[mode], law[mode]]).ravel()
     sentences = "Calls do not depend on each other.", "Calls depend on each other."
-    return found("independent", p_value(pairs, np.maximum(chances, 1e-300)), ALPHA, sentences, least=True)
+    p = p_value(pairs, np.maximum(chances, 1e-300))
+    witness = f"Calls with {x} that follow each other: independent ones are this far from it with p = {p:.3g}."
+    return found("independent", p, ALPHA, sentences, least=True, witness=lambda: witness)
 
 
 def black_box(m: Subject, effort: Effort) -> Finding:
@@ -186,7 +215,8 @@ def black_box(m: Subject, effort: Effort) -> Finding:
     epsilon, delta = _delta(m.guarantee(distance))
     bound = epsilon_lower_bound(m, x, x_prime, runs=effort.single // 2, delta=delta, confidence=1 - ALPHA)
     sentences = "No attack proves more than is stated.", "An attack proves a larger epsilon than is stated."
-    return found("black box", bound, epsilon, sentences)
+    witness = attacked(x, x_prime, bound, epsilon, delta)
+    return found("black box", bound, epsilon, sentences, witness=lambda: witness)
 
 
 # What to expect
@@ -196,21 +226,29 @@ def interval(m: Subject, _: Effort) -> Finding:
     """The error stays within every interval with its probability, for each input of `pairs()`."""
     most = {level: m.interval(level) * (1 + ROUNDING) for level in LEVELS}
     errors = [[(m.error(y, x), p) for y, p in _law(m, x).items()] for x in _answers(m)]
-    misses = [level - math.fsum(p for e, p in each if e <= t) for level, t in most.items() for each in errors]
+    misses = [
+        (
+            level - math.fsum(p for e, p in each if e <= t),
+            f"{x} has an error above {t:.6g} more often than {level} says.",
+        )
+        for level, t in most.items()
+        for x, each in zip(_answers(m), errors, strict=True)
+    ]
     sentences = "Errors stay within the stated intervals.", "An interval is too narrow."
-    return found("interval", max(misses), 10 * ROUNDING, sentences)
+    miss, witness = max(misses, key=lambda one: one[0])
+    return found("interval", miss, 10 * ROUNDING, sentences, witness=lambda: witness)
 
 
 # How it is called
 
 
-def _relation_faults(m: Subject) -> Iterator[bool]:
+def _relation_faults(m: Subject) -> Iterator[tuple[bool, str]]:
     if m.own_relation:
-        yield m.guarantee().neighbours is not m.neighbours
+        yield lost(m.guarantee(), m.neighbours)
         return
     for relation, moved in ONE.items():
         try:
-            yield m.guarantee(moved).neighbours is not relation
+            yield lost(m.guarantee(moved), relation)
         except InputError:
             continue  # it holds for one relation, and says so
 
@@ -218,7 +256,8 @@ def _relation_faults(m: Subject) -> Iterator[bool]:
 def relations(m: Subject, _: Effort) -> Finding:
     """A guarantee carries its relation."""
     sentences = "Guarantees name their neighbouring relation.", "A neighbouring relation is lost."
-    return found("relations", sum(_relation_faults(m)), 0, sentences)
+    faults = [said for fault, said in _relation_faults(m) if fault]
+    return found("relations", len(faults), 0, sentences, witness=lambda: shown(faults))
 
 
 def _spoiled(x: Any, bad: Any) -> Any:
@@ -236,9 +275,4 @@ def refusals(m: Subject, _: Effort) -> Finding:
     x = m.pairs()[0][0]
     alone = [math.nan, math.inf, True, "", str(SECRET), None, 1j, b"1", object(), [[SECRET], [SECRET, 3]]]
     within = [_spoiled(x, bad) for bad in (math.nan, math.inf, "", None, 1j, SECRET + 0.25, str(SECRET))]
-    accepted = [bad for bad in [*alone, *within] if not refused(lambda bad=bad: m(bad))]  # type: ignore[misc]
-    sentences = (
-        "Unusable inputs are refused, and no error quotes them.",
-        f"{len(accepted)} kinds of input are mishandled.",
-    )
-    return found("refusals", len(accepted), 0, sentences)
+    return refusals_of([*alone, *within], [], m, m)

@@ -4,14 +4,14 @@ Probabilities are floats that are good to about 1e-12: `ROUNDING` is what a comp
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from noisette.audit import subject
-from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_loss, laws_of, renyi
+from noisette.audit.divergence import Floats, enumerated, hockey_stick, largest_loss, laws_of, renyi, telling
 from noisette.audit.finding import Effort, Finding, found, not_applicable
 from noisette.audit.subject import Subject
 from noisette.mechanisms.additive.lattice import lattice_point
@@ -26,20 +26,28 @@ CLOSE = 1e-6
 NEARLY = 0.99  # of an epsilon at which the stated delta must not hold
 _SUMMED = 1e-15  # what sums of floats may be off
 
-Compared = tuple[float, float]
-"""(measured, allowed)"""
+Compared = tuple[float, float, Callable[[], str]]
+"""(measured, allowed, what shows it)"""
 
 
 def sums_to_one(m: Subject, _: Effort) -> Finding:
     """The probabilities of the support sum to one, for each answer of `pairs()`."""
     answers = [x for pair in m.pairs() for x in pair[:2]]
-    gap = max(abs(1 - math.fsum(enumerated(m, x)[1])) for x in answers)
+    sums = [math.fsum(enumerated(m, x)[1]) for x in answers]
+    x, total = max(zip(answers, sums, strict=True), key=lambda one: abs(1 - one[1]))
     sentences = "The probabilities sum to one.", "The probabilities do not sum to one."
-    return found("sums to one", gap, ROUNDING, sentences)
+    witness = f"The probabilities of {x} sum to {total}, not to 1."
+    return found("sums to one", abs(1 - total), ROUNDING, sentences, witness=lambda: witness)
 
 
-def _worst(compared: list[Compared]) -> Compared:
-    return max(compared, key=lambda c: c[0] - c[1])
+def _worst(check: str, compared: list[Compared], sentences: tuple[str, str]) -> Finding:
+    measured, allowed, witness = max(compared, key=lambda c: c[0] - c[1])
+    return found(check, measured, allowed, sentences, witness=witness)
+
+
+def _pair(m: Subject, x: Any, x_prime: Any, distance: Any, said: str) -> Callable[[], str]:
+    """What a pair shows, and the output that tells it apart best."""
+    return lambda: f"{x} and {x_prime} at distance {distance}: {said}; the output {telling(m, x, x_prime)} shows most."
 
 
 def _promised(m: Subject) -> Iterator[tuple[Any, Any, Fraction, Promise, Floats, Floats]]:
@@ -63,16 +71,17 @@ def epsilons(promise: Promise) -> list[float]:
 
 def private(m: Subject, _: Effort) -> Finding:
     """The hockey-stick divergence of every pair stays below the stated delta(epsilon)."""
-    compared = [
-        (hockey_stick(P, Q, e), promise.delta_at(e) + ROUNDING)
-        for *_, promise, P, Q in _promised(m)
-        for e in epsilons(promise)
-    ]
+    compared = []
+    for x, x_prime, distance, promise, P, Q in _promised(m):
+        for e in epsilons(promise):
+            true, stated = hockey_stick(P, Q, e), promise.delta_at(e) + ROUNDING
+            said = f"delta({e:.4g}) is {true:.4g}, where {promise} states {stated:.4g}"
+            compared.append((true, stated, _pair(m, x, x_prime, distance, said)))
     sentences = "Every worst pair keeps the stated delta(epsilon).", "A pair of neighbours breaks the stated guarantee."
-    return found("private", *_worst(compared), sentences)
+    return _worst("private", compared, sentences)
 
 
-def _loss(promise: Promise, P: Floats, Q: Floats, orders: tuple[float, ...]) -> Compared:
+def _loss(promise: Promise, P: Floats, Q: Floats, orders: tuple[float, ...]) -> tuple[float, float]:
     if isinstance(promise, Approx):
         return hockey_stick(P, Q, float(promise.epsilon)) - _SUMMED, float(promise.delta)
     if isinstance(promise, ZCDP):
@@ -85,13 +94,16 @@ def bounded_loss(m: Subject, _: Effort) -> Finding:
 
     For (epsilon, delta) the divergence at epsilon stays below delta, however small that is.
     """
-    losses = [_loss(promise, P, Q, (1.25, 1.5, 2, 3)) for *_, promise, P, Q in _promised(m)]
-    compared = [(measured, stated * (1 + 1e-9)) for measured, stated in losses]
+    compared: list[Compared] = []
+    for x, x_prime, distance, promise, P, Q in _promised(m):
+        measured, stated = _loss(promise, P, Q, (1.25, 1.5, 2, 3))
+        said = f"{measured:.6g} is reached, where {promise} is stated"
+        compared.append((measured, stated * (1 + 1e-9), _pair(m, x, x_prime, distance, said)))
     sentences = (
         "No output distinguishes neighbours better than stated.",
         "Some outputs distinguish neighbours too well.",
     )
-    return found("loss", *_worst(compared), sentences)
+    return _worst("loss", compared, sentences)
 
 
 def reached(m: Subject, x: Any, x_prime: Any, distance: Fraction) -> float:
@@ -107,19 +119,20 @@ def tight(m: Subject, _: Effort) -> Finding:
 
     Rounding vectors may cost less than the one grid that is charged for it; they must reach what their pair moves.
     """
-    compared = []
+    compared: list[tuple[float, float, str]] = []
     if isinstance(m.guarantee(m.pairs()[0][2]), Approx):
-        compared.append((_delta_reached(m), 1 - CLOSE))
+        compared.append((_delta_reached(m), 1 - CLOSE, "No pair reaches its stated delta."))
     for x, x_prime, distance, promise, P, Q in _promised(m):
         if isinstance(promise, Approx):
             continue
         measured, stated = _loss(promise, P, Q, (2, 3))
-        compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE)))
-    measured, least = min(compared, key=lambda c: c[0] - c[1])
+        said = f"{x} and {x_prime} at distance {distance} reach {measured:.6g} of the stated {promise}."
+        compared.append((measured, stated * reached(m, x, x_prime, distance) * (1 - CLOSE), said))
+    measured, least, said = min(compared, key=lambda c: c[0] - c[1])
     charged = any(reached(m, *pair) < 1 - CLOSE for pair in m.pairs())
     tight_but = " except for what rounding vectors is charged" if charged else ""
     sentences = f"The guarantee is tight{tight_but}.", "The stated guarantee is larger than any pair shows."
-    return found("tight", measured, least, sentences, least=True)
+    return found("tight", measured, least, sentences, least=True, witness=lambda: said)
 
 
 def _delta_reached(m: Subject) -> float:
@@ -144,15 +157,18 @@ def delta_curve(m: Subject, _: Effort) -> Finding:
     """The mechanism's own delta(epsilon) is true, and for single whole numbers exact to a relative 1e-6."""
     if not m.own_curve:
         return not_applicable("delta curve", "It states no delta curve of its own.")
-    gaps = [0.0]
-    for _x, _x_prime, distance, promise, P, Q in _promised(m):
+    gaps = [(0.0, "")]
+    for x, x_prime, distance, promise, P, Q in _promised(m):
         for e in epsilons(promise):
             true, stated = hockey_stick(P, Q, e), m.delta_at(e, distance)
-            gaps.append((true - stated - ROUNDING) / max(stated, ROUNDING))
+            said = f"{x} and {x_prime} at distance {distance} have delta({e:.4g}) = {true:.6g}, not the stated"
+            gaps.append(((true - stated - ROUNDING) / max(stated, ROUNDING), f"{said} {stated:.6g}."))
             if subject.is_whole(m) and true > ROUNDING / CLOSE:
-                gaps.append(abs(m.delta_at(e, _alone(distance)) / true - 1))
+                alone = m.delta_at(e, _alone(distance))
+                gaps.append((abs(alone / true - 1), f"{said} {alone:.6g} of a single number."))
     sentences = "Its delta curve is right.", "Its delta curve is below the truth, or not exact where it should be."
-    return found("delta curve", max(gaps), CLOSE, sentences)
+    worst, witness = max(gaps)
+    return found("delta curve", worst, CLOSE, sentences, witness=lambda: witness)
 
 
 def claims_pure(m: Subject) -> bool:

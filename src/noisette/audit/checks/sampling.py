@@ -24,7 +24,18 @@ from noisette.audit.subject import Subject
 from noisette.mechanisms.additive.lattice import lattice_point
 from noisette.privacy import Pure
 
-__all__ = ["ALPHA", "Cells", "arrays", "black_box", "fit", "floating_point", "independent", "one_by_one", "p_value"]
+__all__ = [
+    "ALPHA",
+    "Cells",
+    "arrays",
+    "attacked",
+    "black_box",
+    "fit",
+    "floating_point",
+    "independent",
+    "one_by_one",
+    "p_value",
+]
 
 # Goodness of fit
 
@@ -171,14 +182,18 @@ def arrays(m: Subject, effort: Effort) -> Finding:
     """An array of equal answers is released by the law of a single one."""
     x, count = subject.drawn(m, m.pairs()[0][0]), subject.array_size(m, effort)
     p = fit(m, x, subject.many(m, x, count), count)
-    return found("arrays", p, ALPHA, _FITS, least=True)
+    return found("arrays", p, ALPHA, _FITS, least=True, witness=lambda: _drawn(count, x, p))
 
 
 def one_by_one(m: Subject, effort: Effort) -> Finding:
     """Calls with one answer follow the law."""
     x, count = subject.drawn(m, m.pairs()[-1][1]), effort.vector if subject.is_vector(m) else effort.single
     p = fit(m, x, subject.one_by_one(m, x, count))
-    return found("one by one", p, ALPHA, _FITS, least=True)
+    return found("one by one", p, ALPHA, _FITS, least=True, witness=lambda: _drawn(count, x, p))
+
+
+def _drawn(count: int, x: Any, p: float) -> str:
+    return f"{count:,} releases of {x}: a sound mechanism gives draws this far from its law with p = {p:.3g}."
 
 
 def independent(m: Subject, effort: Effort) -> Finding:
@@ -191,7 +206,9 @@ def independent(m: Subject, effort: Effort) -> Finding:
         count = min(2**16, effort.slow_array, 4 * subject.array_size(m, effort)) // 8 * 4
         first, second = np.split(subject.many(m, x, count), 2)
         p_values += [joint_fit(m, x, first, second, count), joint_fit(m, x, first[::2], first[1::2], count)]
-    return found("independent", min(1.0, len(p_values) * min(p_values)), ALPHA, sentences, least=True)
+    p = min(1.0, len(p_values) * min(p_values))
+    witness = f"Releases of {x} that follow each other: independent ones are this far from it with p = {p:.3g}."
+    return found("independent", p, ALPHA, sentences, least=True, witness=lambda: witness)
 
 
 # What an attacker proves who sees releases alone
@@ -230,7 +247,12 @@ def black_box(m: Subject, effort: Effort) -> Finding:
     runs = min(subject.array_size(m, effort) // 2, 2**18)
     batch = partial(subject.many, m)
     bound = epsilon_lower_bound(m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=batch)
-    return found("black box", bound, epsilon, _SENTENCES)
+    return found("black box", bound, epsilon, _SENTENCES, witness=lambda: attacked(x, x_prime, bound, epsilon, delta))
+
+
+def attacked(x: Any, x_prime: Any, bound: float, epsilon: float, delta: float) -> str:
+    """What an attack shows."""
+    return f"{x} and {x_prime}: releases prove an epsilon of {bound:.4g} at delta {delta}, stated is {epsilon:.4g}."
 
 
 def floating_point(m: Subject, effort: Effort) -> Finding:
@@ -246,4 +268,5 @@ def floating_point(m: Subject, effort: Effort) -> Finding:
     bound = floating_point_epsilon(
         m, x, x_prime, runs=runs, delta=delta, confidence=1 - ALPHA, batch=partial(subject.many, m)
     )
-    return found("floating point", bound, epsilon, _SENTENCES)
+    witness = attacked(x, x_prime, bound, epsilon, delta)
+    return found("floating point", bound, epsilon, _SENTENCES, witness=lambda: witness)

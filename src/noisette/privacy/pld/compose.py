@@ -35,7 +35,7 @@ from noisette.privacy.pld.discretize import (
     tail_of,
     widest,
 )
-from noisette.privacy.pld.loss import Floats
+from noisette.privacy.pld.loss import Floats, at_least_one
 
 __all__ = ["composed_delta", "composed_epsilon", "moments_of"]
 
@@ -65,7 +65,7 @@ def composed_delta(parts: Parts, epsilon: float) -> float:
 
 def composed_epsilon(parts: Parts, delta: float) -> float:
     """Return the smallest epsilon with delta(epsilon) <= delta, rounded up; infinite if none is found."""
-    certain = -math.expm1(sum(k * math.log1p(-loss.certain()) for loss, k in parts.items()))
+    certain = at_least_one((loss.certain(), k) for loss, k in parts.items())
     if delta <= certain:
         return math.inf
     found = _directions(parts, lambda total: total.tilt_for_delta(delta - certain))

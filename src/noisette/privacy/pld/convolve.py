@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from noisette.errors import InputError
 from noisette.privacy.pld.discretize import Masses, Whole
-from noisette.privacy.pld.loss import Floats
+from noisette.privacy.pld.loss import Floats, at_least_one
 
 __all__ = ["LOG_FAINT", "Curve", "LossSum", "log_delta_near"]
 
@@ -43,8 +43,8 @@ class LossSum:
     @cached_property
     def certain(self) -> float:
         """The chance that some loss is infinite, or was cut off and counted as infinite."""
-        none = sum(k * math.log1p(-m.beyond) for m, k in zip(self.masses, self.counts, strict=True))
-        return -math.expm1(none) * (1 + 2.0**-48)
+        beyond = ((m.beyond, k) for m, k in zip(self.masses, self.counts, strict=True))
+        return at_least_one(beyond) * (1 + 2.0**-48)
 
     @cached_property
     def _flat(self) -> tuple[Floats, Floats, Whole, Whole, Floats]:

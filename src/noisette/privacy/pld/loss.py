@@ -9,6 +9,7 @@ Vocabulary: `t` loss · `p` masses under P · `slack` distance between the noise
 """
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeAlias
@@ -20,7 +21,16 @@ from noisette.errors import InputError
 from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_up, ln_bounds
 
-__all__ = ["FixedSample", "LatticeLaplace", "LatticeNormal", "Loss", "Normal", "Response", "Subsampled"]
+__all__ = [
+    "FixedSample",
+    "LatticeLaplace",
+    "LatticeNormal",
+    "Loss",
+    "Normal",
+    "Response",
+    "Subsampled",
+    "at_least_one",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -352,3 +362,13 @@ class FixedSample(Loss):
     def pure(self) -> Fraction | None:
         """ln(1 + q (e^epsilon - 1)), rounded up."""
         return self._one_way.pure()
+
+
+def at_least_one(chances: Iterable[tuple[float, int]]) -> float:
+    """The chance that some of independent events happens, each given with its count.
+
+    >>> at_least_one([(0.5, 2)]), at_least_one([(1.0, 1), (0.5, 1)])
+    (0.75, 1.0)
+    """
+    none = sum(k * (math.log1p(-p) if p < 1 else -math.inf) for p, k in chances)
+    return -math.expm1(none)

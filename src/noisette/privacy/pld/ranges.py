@@ -56,12 +56,12 @@ class BoundedRange(Loss):
         rho = r**2 / 8 if self.concentrated is None else min(r**2 / 8, self.concentrated)
         set_fields(self, width=r, concentrated=rho)
 
-    def delta_at(self, x: float) -> float:
-        """delta(x), rounded up."""
-        e, r = float(self.epsilon), float(self.width)
+    def delta_at(self, x: Fraction | float) -> float:
+        """delta(x), rounded up; differences are exact, since a tiny delta lies in a tiny one of large numbers."""
+        e, r, x = self.epsilon, self.width, Fraction(x)
         t = min(max((x + r) / 2, r - e), e)
         p = math.expm1(t - r) / math.expm1(-r)
-        found = p * -math.expm1(min(0.0, x - t)) + (1 - p) * -math.expm1(min(0.0, x - t + r))
+        found = p * -math.expm1(min(Fraction(0), x - t)) + (1 - p) * -math.expm1(min(Fraction(0), x - t + r))
         return min(1.0, found * (1 + 2.0**-40))
 
     def above(self, t: Floats) -> tuple[Floats, Floats]:
@@ -134,10 +134,12 @@ class Adaptive(Loss):
 
 def blocks(one: BoundedRange, count: int, *, longest: int = _LONGEST) -> list[tuple[Loss, int]]:
     """The pairs, with their counts, that dominate `count` adaptive releases of one range: few long blocks."""
+    if count == 1:
+        return [(one, 1)]
     most = min(1 if one.width < _FINEST else longest, math.floor(_FURTHEST / (one.epsilon + one.width)))
     if not most:
         return [(Response(one.epsilon), count)]
-    if most == 1 or count == 1:
+    if most == 1:
         return [(one, count)]
     number = -(-count // most)
     short, long = count // number, count % number

@@ -22,7 +22,7 @@ from noisette.exact.rational import sqrt_up
 from noisette.privacy.convert import gaussian_delta, lowest, zcdp_delta, zcdp_epsilon
 from noisette.privacy.pld.compose import composed_delta, composed_epsilon, moments_of
 from noisette.privacy.pld.lattice_gaussian import LatticeVector
-from noisette.privacy.pld.loss import Loss, Normal, Response
+from noisette.privacy.pld.loss import Loss, Normal, Response, at_least_one
 from noisette.privacy.pld.ranges import Adaptive, BoundedRange, blocks
 
 __all__ = ["bisected", "optimal_delta", "tight_delta", "tight_epsilon"]
@@ -55,7 +55,7 @@ def optimal_delta(e0: Fraction, d0: Fraction, k: int, e: Fraction) -> float:
     log_p -= (k - j) * (step + math.log1p(math.exp(-step)))
     rounding = 1 + (k + 16) * (step + math.log(k + 8)) * 2.0**-50  # logarithms of about this size lose that much
     found = math.fsum(np.exp(log_p) * -np.expm1(np.minimum(0.0, target - loss))) * rounding
-    certain = -math.expm1(k * math.log1p(-nearest_float(d0, up=True)))
+    certain = at_least_one([(nearest_float(d0, up=True), k)])
     return min(1.0, certain + (1 - certain) * found + 5e-324)
 
 
@@ -132,7 +132,9 @@ def _smooth_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:
             return optimal_delta(e0, d0, k, e)
         case ((Normal(mu), 1),):
             return gaussian_delta(mu, e)
-        case ((Adaptive() | BoundedRange() as block, 1),):
+        case ((BoundedRange() as block, 1),):
+            return block.delta_at(e)
+        case ((Adaptive() as block, 1),):
             return block.delta_at(nearest_float(e, up=False))
         case ((LatticeVector() as vector, 1),):
             return vector.delta_at(e)
