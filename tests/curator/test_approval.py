@@ -5,13 +5,14 @@ import threading
 from fractions import Fraction
 
 import pytest
-from tests.curator.ruled import BY_WARD, COUNT, opened, spent
+from tests.curator.ruled import BY_WARD, COUNT, opened, policy, spent, visits
 
 import noisette as nz
 from noisette.curator.answer_cache import AnswerCache
+from noisette.curator.house import admissible
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.ledger import open_ledger
-from noisette.policy.house_rules import within
+from noisette.policy.house_rules import beside, within
 from noisette.privacy import as_promise
 
 pytestmark = pytest.mark.slow_after(1)
@@ -23,7 +24,8 @@ UNREAD = None  # no source: whoever reads it fails
 LIMITS = [
     ("0.5", 0.5, True),
     ("0.5", "0.51", False),
-    ("0.5", "0.5,1e-6", True),
+    ("0.5", "0.5,1e-6", True),  # a thousandth of the budget's delta
+    ("0.5", "0.1,1.001e-6", False),
     ("0.5,1e-8", "0.5,1e-6", False),
     ("0.5,1e-8", "0.4", True),
     ("0.5", "rho=0.0001", False),
@@ -38,7 +40,7 @@ LIMITS = [
 
 @pytest.mark.parametrize(("limit", "spend", "fits"), LIMITS)
 def test_a_spend_above_the_largest_is_refused_before_the_data(limit, spend, fits):
-    assert within(as_promise(spend), as_promise(limit)) is fits
+    assert within(as_promise(spend), as_promise(limit), beside(nz.Approx(100, "1e-3"))) is fits
     data = opened(largest_spend=limit)
     if fits:
         data.ask(COUNT, spend=spend)
@@ -49,6 +51,43 @@ def test_a_spend_above_the_largest_is_refused_before_the_data(limit, spend, fits
     assert data.explain(COUNT, spend=spend).rules[0].endswith(", so it would be refused.")
     assert spent(data) == Fraction("0")
     assert data.ledger.entries == ()
+
+
+BY_CODE = "SELECT code, COUNT(*) AS n FROM visits GROUP BY code"  # unknown keys
+
+
+@pytest.mark.parametrize("rule", ["largest_spend", "approval_above"])
+def test_an_epsilon_alone_admits_a_thousandth_of_delta_and_no_more(rule):
+    """Before, one question could take all that is set aside for unknown keys."""
+    data = opened(**{rule: "0.1"})
+    data._source = UNREAD
+    with pytest.raises(BudgetError, match=r"spends? (more than )?ε = 0\.1, δ = 1e-6 ") as fault:
+        data.ask(BY_CODE, spend="0.1,1e-4")
+    assert "\n" not in str(fault.value)
+    assert "ε = 0.1, δ = 1e-6 " in data.explain(BY_CODE, spend="0.1,1e-4").rules[0]
+    assert spent(data) == 0
+    fits = data.explain(BY_CODE, spend="0.1,1e-6").rules[0]
+    assert "ε = 0.1, δ = 1e-6 " in fits
+    assert fits.endswith(("this one does not.", "this one spends ε = 0.1, δ = 1e-6."))
+
+
+@pytest.mark.parametrize("budget", [nz.Pure(9), nz.ZCDP(9)])
+def test_an_epsilon_alone_admits_no_delta_where_the_budget_has_none(budget):
+    data = opened(budget=budget, largest_spend="0.1")
+    with pytest.raises(BudgetError, match=r"spend ε = 0\.1 without a δ at most and this one spends"):
+        data.ask(COUNT, spend="0.1,1e-30")
+
+
+@pytest.mark.parametrize(
+    ("rules", "delta"),
+    [({"approval_above": "9"}, "1e-6"), ({"largest_spend": "9,1e-7"}, "1e-7"), ({}, "5e-6")],
+)
+def test_the_delta_that_unknown_keys_take_by_default_is_admitted(rules, delta):
+    """Also where half of delta is set aside for them, of which a hundredth is five times too much."""
+    data = nz.open({"visits": visits()}, budget=nz.Approx(100, "1e-3"), policy=policy(**rules), keys_delta="5e-4")
+    spend = data.explain(BY_CODE, error=300).spend
+    assert spend.delta == Fraction(delta)
+    assert admissible(data.policy, spend)
 
 
 def test_the_largest_spend_holds_for_lists_purchases_and_streams():

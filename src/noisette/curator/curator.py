@@ -13,7 +13,7 @@ from noisette.curator.budget import Budget
 from noisette.curator.cancelling import Cancel, check_cancelled
 from noisette.curator.differences import without_small_differences
 from noisette.curator.explanation import Explanation, cheapest, priced
-from noisette.curator.house import Asking, admissible, admit, check_stream, kept, notes, rounded, widened
+from noisette.curator.house import Asking, admissible, admit, check_stream, kept, most_delta, notes, rounded, widened
 from noisette.curator.kept_line import Seal, begun
 from noisette.curator.purchases import Purchase, Shop, Terms, What, for_sale, found, purchase_question, settled
 from noisette.engines.contract import Source
@@ -146,7 +146,7 @@ class Curator:
 
         Some errors depend on how many rows a group has: name a number of `rows` to solve for those. That of a quantile
         is counted in ranks. `delta` is one to spend beside an epsilon; without it, unknown keys take a hundredth of
-        what the ledger has for them.
+        what the ledger has for them, and no more than the rules of the house admit.
         """
         if (spend is None) == (error is None):
             raise InputError("Say either what to spend or which error you can live with: spend=0.1 or error=50.")
@@ -158,8 +158,9 @@ class Curator:
         assert error is not None
         share = None if delta is None else fraction(delta, "delta")
         plannable(Approx(1, share or 0))
-        key, admitted = partial(self._key, analyst=analyst, about=self._about()), partial(admissible, self.policy.rules)
-        return cheapest(explained, error, share, self.ledger, analyst, key=key, admitted=admitted)
+        key, admitted = partial(self._key, analyst=analyst, about=self._about()), partial(admissible, self.policy)
+        most = most_delta(self.policy)
+        return cheapest(explained, error, share, self.ledger, analyst, key=key, admitted=admitted, most=most)
 
     def stream(self, question: Any, *, spend: Spend, analyst: str | None = None) -> Any:
         """Begin a stream of questions, such as `Above`, or go on with it: all of it is charged, once."""
@@ -172,7 +173,7 @@ class Curator:
         about = None if offer.growing else self._about()
         key = self._key(offer, promise, analyst, about)
         if self.ledger.latest(Seal(self._secret, key).key) is None:
-            admit(self.policy.rules, self.ledger, Asking(offer.text, promise, analyst, key))
+            admit(self.policy, self.ledger, Asking(offer.text, promise, analyst, key))
         line = begun(self.ledger, offer, key, self._secret, analyst=analyst, about=about)
         return offer.session(line, _Shell(self))
 
@@ -267,7 +268,7 @@ class Curator:
         self._check_process()
         about = self._about()
         key = self._key(offer, spend, analyst, about)
-        admit(rules, self.ledger, Asking(offer.text, spend, analyst, key))
+        admit(self.policy, self.ledger, Asking(offer.text, spend, analyst, key))
         draw = partial(self._draw, offer, schema)
         drawn = self._answers.drawn(self.ledger, offer, key, draw, analyst=analyst, about=about, cancel=cancel)
         if rules.least_difference is not None:

@@ -250,17 +250,18 @@ def cheapest(
     *,
     key: Callable[[Any, Promise], str],
     admitted: Callable[[Promise], bool],
+    most: Fraction | None = None,
 ) -> Explanation:
     """The explanation of the spend that keeps an error and takes least of what is left.
 
     Which spends are compared depends on question and budget alone; if one of them was answered before, it is free, and
-    what the rules of the house admit goes before what they do not.
+    what the rules of the house admit goes before what they do not. They admit a delta of `most`, if that is limited.
     """
     standing = ledger.standing(analyst)
     account = standing.accounts[ALL]
     own = account.parts.own * account.budget.delta
     width = lambda spend: explained(spend).error  # noqa: E731
-    spends = least_spends(width, error, budget=account.budget, delta=delta, keys_delta=own)
+    spends = least_spends(width, error, budget=account.budget, delta=delta, keys_delta=own, most_delta=most)
     found = [priced(explained(spend), standing, analyst) for spend in spends]
     free = [one for one in found if ledger.answer(key(one.offer, one.spend)) is not None]
     usable = free or [one for one in found if admitted(one.spend)] or found

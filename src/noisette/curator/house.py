@@ -14,17 +14,18 @@ import pyarrow
 
 from noisette.answers import Column
 from noisette.answers.figures import bound, promise
+from noisette.answers.figures import rounded as figure
 from noisette.errors import BudgetError, InputError
 from noisette.ledger import Ledger
 from noisette.ledger.approvals import Request
-from noisette.policy.house_rules import HouseRules, within
+from noisette.policy.house_rules import HouseRules, beside, within
 from noisette.policy.policy import Policy
-from noisette.privacy import Promise
+from noisette.privacy import Promise, Pure
 from noisette.query.expected import Expected
 from noisette.questions.contract import Offer
 from noisette.questions.parts.queries import measuring
 
-__all__ = ["Asking", "admissible", "admit", "check_stream", "kept", "notes", "rounded", "widened"]
+__all__ = ["Asking", "admissible", "admit", "check_stream", "kept", "most_delta", "notes", "rounded", "widened"]
 
 _RECORDED = ("rounding", "largest_spend", "approval_above", "least_difference")
 
@@ -94,31 +95,46 @@ def check_stream(rules: HouseRules) -> None:
         raise InputError(f"A stream cannot keep {rule} of the policy: ask in SQL, or let the owner take the rule out.")
 
 
-def admissible(rules: HouseRules, spend: Promise) -> bool:
+def admissible(policy: Policy, spend: Promise) -> bool:
     """Whether a spend is neither above the largest one nor waits for the owner's approval."""
-    return all(limit is None or within(spend, limit) for limit in (rules.largest_spend, rules.approval_above))
+    return all(limit is None or _fits(policy, spend, limit) for limit in _limits(policy))
 
 
-def admit(rules: HouseRules, ledger: Ledger, asking: Asking) -> None:
+def most_delta(policy: Policy) -> Fraction | None:
+    """The most delta of a question that is admitted whatever its epsilon; None if no rule limits it."""
+    limits = [limit for limit in _limits(policy) if limit is not None]
+    return min((beside(policy.budget) if isinstance(limit, Pure) else limit.delta for limit in limits), default=None)
+
+
+def _limits(policy: Policy) -> tuple[Promise | None, Promise | None]:
+    return policy.rules.largest_spend, policy.rules.approval_above
+
+
+def _fits(policy: Policy, spend: Promise, limit: Promise) -> bool:
+    return within(spend, limit, beside(policy.budget))
+
+
+def admit(policy: Policy, ledger: Ledger, asking: Asking) -> None:
     """Refuse a spend above the largest one, and one that waits for the owner's approval; neither costs anything.
 
     What was answered before is answered again.
     """
-    if admissible(rules, asking.spend) or ledger.answer(asking.key) is not None:
+    if admissible(policy, asking.spend) or ledger.answer(asking.key) is not None:
         return
-    if rules.largest_spend is not None and not within(asking.spend, rules.largest_spend):
-        raise BudgetError(f"{_largest(rules.largest_spend, asking.spend)}: spend less on it, or ask the owner.")
-    limit = rules.approval_above
-    if limit is None or within(asking.spend, limit):
+    largest, limit = _limits(policy)
+    if largest is not None and not _fits(policy, asking.spend, largest):
+        raise BudgetError(f"{_largest(policy, largest, asking.spend)}: spend less on it, or ask the owner.")
+    if limit is None or _fits(policy, asking.spend, limit):
         return
     state = ledger.request(asking.request).state
     if state == "declined":
         raise BudgetError(
-            f"The owner declined this question ({asking.request.id}): spend {promise(limit)} at most on it."
+            f"The owner declined this question ({asking.request.id}): "
+            f"spend {_written(policy, limit, asking.spend)} at most on it."
         )
     if state == "pending":
         raise BudgetError(
-            f"{_waits(limit, asking)}: the owner can allow it (`noisette approve {asking.request.id}`, or "
+            f"{_waits(policy, limit, asking)}: the owner can allow it (`noisette approve {asking.request.id}`, or "
             "ledger.approve in Python), then ask it again; until then it costs nothing."
         )
 
@@ -127,28 +143,43 @@ def notes(policy: Policy, ledger: Ledger, asking: Asking) -> tuple[str, ...]:
     """What an explanation says about columns and spends."""
     found, rules = [f"{name} may be filtered but not grouped." for name in _not_grouped(policy)], policy.rules
     if rules.largest_spend is not None:
-        refused = not within(asking.spend, rules.largest_spend)
-        found.append(f"{_largest(rules.largest_spend, asking.spend)}{', so it would be refused' if refused else ''}.")
+        refused = not _fits(policy, asking.spend, rules.largest_spend)
+        said = _largest(policy, rules.largest_spend, asking.spend)
+        found.append(f"{said}{', so it would be refused' if refused else ''}.")
     if rules.approval_above is not None:
-        found.append(_approval(rules.approval_above, ledger, asking))
+        found.append(_approval(policy, rules.approval_above, ledger, asking))
     return tuple(found)
 
 
-def _approval(limit: Promise, ledger: Ledger, asking: Asking) -> str:
-    if within(asking.spend, limit):
-        return f"Questions that spend more than {promise(limit)} wait for the owner's approval, and this one does not."
+def _approval(policy: Policy, limit: Promise, ledger: Ledger, asking: Asking) -> str:
+    if _fits(policy, asking.spend, limit):
+        most = _written(policy, limit, asking.spend)
+        return f"Questions that spend more than {most} wait for the owner's approval, and this one does not."
     state = {request.key: request.state for request in ledger.requests}.get(asking.key, "pending")
     if state != "pending":
         return f"The owner {state} this question as {asking.request.id}."
-    return f"{_waits(limit, asking)}, as {asking.request.id}."
+    return f"{_waits(policy, limit, asking)}, as {asking.request.id}."
 
 
-def _largest(limit: Promise, spend: Promise) -> str:
-    return f"The policy lets one question spend {promise(limit)} at most and this one spends {promise(spend)}"
+def _largest(policy: Policy, limit: Promise, spend: Promise) -> str:
+    most = _written(policy, limit, spend)
+    return f"The policy lets one question spend {most} at most and this one spends {promise(spend)}"
 
 
-def _waits(limit: Promise, asking: Asking) -> str:
-    return f"This question spends more than {promise(limit)} and waits for the owner's approval"
+def _waits(policy: Policy, limit: Promise, asking: Asking) -> str:
+    most = _written(policy, limit, asking.spend)
+    return f"This question spends more than {most} and waits for the owner's approval"
+
+
+def _written(policy: Policy, limit: Promise, spend: Promise) -> str:
+    """A limit as a sentence says it: with the delta that it leaves room for, where that is about the spend.
+
+    A delta is rounded down, so that who spends what is written is admitted.
+    """
+    room = beside(policy.budget)
+    if not isinstance(limit, Pure) or not spend.delta:
+        return promise(limit)
+    return f"{promise(limit)}, δ = {figure(room, up=False, digits=3)}" if room else f"{promise(limit)} without a δ"
 
 
 # How numbers are printed

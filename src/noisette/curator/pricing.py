@@ -33,17 +33,25 @@ Family: TypeAlias = tuple[Callable[[Fraction], Promise], int]  # promises by siz
 
 
 def least_spends(
-    width: Callable[[Promise], float], error: float, *, budget: Promise, delta: Fraction | None, keys_delta: Fraction
+    width: Callable[[Promise], float],
+    error: float,
+    *,
+    budget: Promise,
+    delta: Fraction | None,
+    keys_delta: Fraction,
+    most_delta: Fraction | None = None,
 ) -> list[Promise]:
     """The least epsilon and the least rho, each to a thousandth, at which the error is small enough.
 
     `width` is the error of a promise · `delta` one to spend beside epsilon · `keys_delta` what the ledger has in all
-    for questions with unknown keys: a hundredth of it is spent on one that cannot be asked without a delta.
+    for questions with unknown keys: a hundredth of it is spent on one that cannot be asked without a delta, or
+    `most_delta`, if that is less and not 0.
     """
     if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < math.inf:
         raise InputError("error must be a number above 0: half the width of the error bar you can live with.")
-    found, fault = [], None
-    for families in _families(budget, delta, keys_delta):
+    found, fault, share = [], None, _SHARE * keys_delta
+    share = min(share, most_delta or share)
+    for families in _families(budget, delta, share):
         for family in families:
             try:
                 found.append(_least(width, family, error))
@@ -55,14 +63,14 @@ def least_spends(
     raise fault
 
 
-def _families(budget: Promise, delta: Fraction | None, keys_delta: Fraction) -> Iterator[list[Family]]:
+def _families(budget: Promise, delta: Fraction | None, share: Fraction) -> Iterator[list[Family]]:
     """Kinds of promises that the budget can count, those with a delta only if the others cannot be had."""
     if delta is not None:
         yield [(lambda size: Approx(size, delta), 1)]
         return
     yield [(Pure, 1)] if isinstance(budget, Pure) else [(Pure, 1), (ZCDP, 2)]
-    if keys_delta:
-        yield [(lambda size: Approx(size, _SHARE * keys_delta), 1)]
+    if share:
+        yield [(lambda size: Approx(size, share), 1)]
 
 
 def _least(width: Callable[[Promise], float], family: Family, error: float) -> Promise:

@@ -4,9 +4,12 @@
 minimum_frequency = 10      # units behind every group that is shown
 failure = "1e-6"            # the most with which a group of fewer is shown all the same
 rounding = 5                # printed numbers are multiples of it
-largest_spend = "0.5"       # of one question; "0.5,1e-8" limits delta as well
+largest_spend = "0.5"       # of one question; "0.5,1e-8" names its delta as well
 approval_above = "0.1"      # a question that spends more waits for the owner
 least_difference = 10       # filters that differ by one condition must differ by that many units
+
+Where a rule on spends names an epsilon alone, a question may take a thousandth of the budget's delta beside it: that is
+what unknown keys take by default.
 """
 
 from collections.abc import Mapping
@@ -20,10 +23,11 @@ from noisette.policy.rules import inside, only, policy_error, section
 from noisette.privacy import ZCDP, Approx, Promise, Pure, as_promise
 from noisette.query.frequency import MinimumFrequency
 
-__all__ = ["HouseRules", "house_rules", "within"]
+__all__ = ["HouseRules", "beside", "house_rules", "within"]
 
 _NAMES = ("minimum_frequency", "failure", "rounding", "largest_spend", "approval_above", "least_difference")
 _PLACE = "rules"
+_BESIDE = Fraction(1, 1000)  # of the budget's delta
 
 
 @dataclass(frozen=True)
@@ -125,11 +129,24 @@ def _text(spend: Promise | None) -> str | None:
             return None
 
 
-def within(spend: Promise, limit: Promise) -> bool:
-    """Whether a spend is no larger than a limit: an epsilon alone limits epsilon, a pair both, a rho what has a rho.
+def beside(budget: Promise) -> Fraction:
+    """The delta that one question may take where a rule names an epsilon alone; none if the budget has none.
 
-    >>> within(Approx("0.1", "1e-8"), Pure("0.1")), within(Approx("0.1", "1e-8"), Approx("0.1", "1e-9"))
-    (True, False)
+    >>> beside(Approx(2, "1e-6")) == Fraction("1e-9"), beside(Pure(2)) == beside(ZCDP(2)) == 0
+    (True, True)
+    """
+    return _BESIDE * budget.delta
+
+
+def within(spend: Promise, limit: Promise, delta: Fraction = Fraction(0)) -> bool:
+    """Whether a spend is no larger than a limit: a pair limits both numbers, a rho what has a rho.
+
+    An epsilon alone limits epsilon, and leaves room for the `delta` given.
+
+    >>> within(Approx("0.1", "1e-8"), Pure("0.1")), within(Approx("0.1", "1e-8"), Pure("0.1"), Fraction("1e-8"))
+    (False, True)
+    >>> within(Approx("0.1", "1e-8"), Approx("0.1", "1e-9")), within(Approx("0.1", "1e-9"), Approx("0.1", "1e-9"))
+    (False, True)
     >>> within(Pure("0.1"), ZCDP("0.005")), within(ZCDP("0.001"), Approx(1, "1e-6")), within(ZCDP("0.001"), Pure(1))
     (True, True, False)
     """
@@ -145,4 +162,4 @@ def within(spend: Promise, limit: Promise) -> bool:
         case _, Approx(most, delta):
             return spend.epsilon <= most and spend.delta <= delta
         case _:
-            return spend.epsilon <= limit.epsilon
+            return spend.epsilon <= limit.epsilon and spend.delta <= delta
