@@ -50,6 +50,34 @@ def test_partial_aggregates_merge_in_any_order(survey, here):
     assert all(row["low"] <= max(0, row["share"]) <= row["high"] for row in found["estimates"])
 
 
+def test_one_bad_file_does_not_spoil_a_merge(survey, here):
+    """Whichever it is: it is named, the others count, and what is written is what they have."""
+    for name in "ab":
+        well("collect", "round.json", f"{name}.reports", "-o", f"{name}.partial")
+    both = well("collect", "--merge", "a.partial", "b.partial", "-o", "both.partial", "--json")
+    (here / "bad.partial").write_bytes((here / "a.partial").read_bytes()[:-1])
+    for files in (["bad", "a", "b"], ["a", "bad", "b"], ["a", "b", "bad"]):
+        found = run("collect", "--merge", *(f"{name}.partial" for name in files), "-o", "one.partial", "--json")
+        assert found.exit_code == 1
+        assert found.stdout == both
+        said = "The file bad.partial is refused and does not count: This partial aggregate is damaged: write it again"
+        assert found.stderr.startswith(said)
+        assert found.stderr.count("\n") == 1
+        assert (here / "one.partial").read_bytes() == (here / "both.partial").read_bytes()
+    mixed = run("collect", "round.json", "a.reports", "bad.partial", "b.reports", "--json")
+    assert (mixed.exit_code, mixed.stdout) == (1, both)
+
+
+@pytest.mark.parametrize("files", [["--merge", "bad", "bad"], ["round.json", "bad"], ["--merge", "bad"]])
+def test_files_that_are_all_bad_write_nothing(survey, here, files):
+    well("collect", "round.json", "a.reports", "-o", "bad")
+    (here / "bad").write_bytes((here / "bad").read_bytes()[:-1])
+    found = run("collect", *files, "-o", "none.partial")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "is refused" in found.stderr
+    assert not (here / "none.partial").exists()
+
+
 def test_a_stream(survey, here):
     found = run("collect", "round.json", "-", "--json", input=(here / "a.reports").read_bytes())
     assert found.exit_code == 0, found.output

@@ -1,7 +1,10 @@
 """Collectors: what is malformed, foreign, impossible or repeated does not count, in any order and grouping."""
 
+import hashlib
 import io
 import itertools
+import json
+import math
 import zlib
 
 import numpy as np
@@ -11,10 +14,11 @@ from hypothesis import strategies as st
 
 from noisette import local
 from noisette.errors import InputError
+from noisette.local import sorted_runs
 from noisette.local.collector import Collector
 from noisette.local.partial import is_partial
-from noisette.local.sorted_runs import SortedRuns
-from noisette.local.wire import BODY, OVERHEAD, Round, as_lines
+from noisette.local.sorted_runs import SortedRuns, is_run
+from noisette.local.wire import BODY, ID, OVERHEAD, Round, as_lines
 
 SURVEY = Round(local.OLH(1, domain=50), number=3)
 SIZE = SURVEY.record_bytes
@@ -184,6 +188,83 @@ def test_damaged_partial_aggregates_are_refused(at):
         collector.add(bytes(whole[:-1]))
     with pytest.raises(InputError, match="another round"):
         Collector(Round(SURVEY.protocol, number=9)).add(saved(collected(records(SURVEY, 1))))
+
+
+def forged(whole, rows=None, **counts):
+    """A partial aggregate with other records or counts, and the checksum that belongs to them."""
+    head, kept = whole.split(b"\n", 1)
+    said, rows = json.loads(head), kept if rows is None else rows
+    start = {"format": said.pop("format")}
+    said["counts"] |= counts
+    said["records"] = len(rows) // (ID + SURVEY.report_bytes)
+    del said["sha256"]
+    digest = hashlib.sha256(json.dumps(said, separators=(",", ":")).encode() + rows).hexdigest()
+    return json.dumps(start | said | {"sha256": digest}, separators=(",", ":")).encode() + b"\n" + rows
+
+
+def size_and_rows(whole):
+    size, rows = ID + SURVEY.report_bytes, whole.split(b"\n", 1)[1]
+    return size, [rows[at : at + size] for at in range(0, len(rows), size)]
+
+
+def others(whole):
+    """Records that no collector writes: out of order, twice, three of an id, impossible."""
+    size, rows = size_and_rows(whole)
+    yield rows[1] + rows[0]
+    yield rows[0] * 2
+    yield b"".join(bytes(ID) + report + bytes(size - ID - 1) for report in (b"\x00", b"\x01", b"\x02"))
+    yield bytes(ID) + b"\xff" * (size - ID)
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_records_that_no_collector_writes_are_refused_when_they_are_read(which):
+    whole = saved(collected(records(SURVEY, 100)))
+    collector = collected(records(SURVEY, 100))
+    before = saved(collector)
+    with pytest.raises(InputError, match="no collector writes"):
+        collector.add(forged(whole, list(others(whole))[which]))
+    assert saved(collector) == before
+    collector.add(forged(whole))  # the same, not changed
+    assert collector.result().rejected["conflicting"] == 0
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"malformed": -5},
+        {"read": 10**400},
+        {"read": 99},  # fewer than there are records
+        {"foreign": 1.0},
+        {"foreign": True},
+        {"foreign": "1"},
+        {"foreign": math.inf},
+        {"more": 1},
+    ],
+    ids=str,
+)
+def test_counts_that_no_collector_writes_are_refused_when_they_are_read(counts):
+    whole, collector = saved(collected(records(SURVEY, 100))), Collector(SURVEY)
+    with pytest.raises(InputError, match="no collector writes"):
+        collector.add(forged(whole, **counts))
+    assert collector.result().rejected == dict.fromkeys(("malformed", "foreign", "out of domain", "conflicting"), 0)
+    assert not collector.counts["read"]
+
+
+def test_a_head_that_is_nested_deeply_is_damaged():
+    with pytest.raises(InputError, match="damaged"):
+        Collector(SURVEY).add(b'{"format":"noisette partial aggregate","round":' + b"[" * 100_000)
+
+
+def test_runs_are_looked_at_across_pieces(monkeypatch):
+    """What is out of order may lie at the edge of two pieces, and three records of one id as well."""
+    monkeypatch.setattr(sorted_runs, "_BYTES", 1)  # a piece is two records
+    rows = np.zeros((5, ID + 1), np.uint8)
+    rows[:, 0], rows[:, -1] = [1, 2, 2, 3, 4], [0, 0, 1, 0, 0]
+    assert is_run(rows)
+    assert not is_run(rows[[0, 2, 1, 3, 4]])
+    assert not is_run(rows[[0, 1, 3, 2, 4]])
+    rows[:, 0], rows[:, -1] = [1, 2, 2, 2, 3], [0, 0, 1, 2, 0]
+    assert not is_run(rows)
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["collect"]
 
 _ROUND = 1 << 24  # bytes: no round is longer
+_MERGE = "--merge takes partial aggregates, which `noisette collect … -o FILE` writes."
 
 
 class _Files(TyperGroup):
@@ -139,22 +140,58 @@ def reports(
     top: Annotated[int, typer.Option(help="How many values are shown, from the largest share on.", min=1)] = 20,
     json: Json = False,
 ) -> None:
-    """Estimate from reports, each counted once; partial aggregates merge in any order."""
+    """Estimate from reports, each counted once; partial aggregates merge in any order.
+
+    A file that is refused is named, the others count, and the command ends with 1.
+    """
     from noisette.local.collector import Collector
     from noisette.local.partial import is_partial, round_in
 
-    with _opened(files[0]) as first:
-        start = first.read(_ROUND)
+    start = _start(files[0])
     if merge and not is_partial(start):
-        raise InputError("--merge takes partial aggregates, which `noisette collect … -o FILE` writes.")
-    collector = Collector(round_in(start))
+        raise InputError(_MERGE)
+    files, collector = (files, None) if is_partial(start) else (files[1:], Collector(round_in(start)))
     with patience("Collecting"):
-        for file in files if is_partial(start) else files[1:]:
-            _read(collector, file)
-        found = collector.result()
-    if output is not None:
-        _save(collector, output)
-    typer.echo(as_json(_record(found, level)) if json else _shown(found, level, top))
+        collector, faults = _collected(files, collector)
+        found = None if collector is None or (faults and len(faults) == len(files)) else collector.result()
+    if collector is not None and found is not None:
+        if output is not None:
+            _save(collector, output)
+        typer.echo(as_json(_record(found, level)) if json else _shown(found, level, top))
+    for fault in faults:
+        typer.echo(fault, err=True)
+    if faults:
+        raise typer.Exit(2 if found is None else 1)
+
+
+def _start(file: Path) -> bytes:
+    with _opened(file) as stream:
+        return stream.read(_ROUND)
+
+
+def _collected(files: list[Path], collector: "Collector | None") -> tuple["Collector | None", list[str]]:
+    """What the files hold, and why some are refused; without a collector the first that is not names the round."""
+    faults = []
+    for file in files:
+        with _opened(file) as stream:  # a file that is not there is no reason to go on without it
+            try:
+                into = collector or _of_its_round(file)
+                into.read(stream)
+            except InputError as fault:
+                faults.append(f"The file {file.name} is refused and does not count: {fault}")
+            else:
+                collector = into
+    return collector, faults
+
+
+def _of_its_round(file: Path) -> "Collector":
+    from noisette.local.collector import Collector
+    from noisette.local.partial import is_partial, round_in
+
+    start = _start(file)
+    if not is_partial(start):
+        raise InputError(_MERGE)
+    return Collector(round_in(start))
 
 
 def _opened(file: Path) -> BinaryIO:
@@ -162,11 +199,6 @@ def _opened(file: Path) -> BinaryIO:
         return sys.stdin.buffer if str(file) == "-" else file.open("rb")
     except OSError:
         raise InputError(f"The file {file.name} cannot be read: check its path and its permissions.") from None
-
-
-def _read(collector: "Collector", file: Path) -> None:
-    with _opened(file) as stream:
-        collector.read(stream)
 
 
 def _save(collector: "Collector", file: Path) -> None:

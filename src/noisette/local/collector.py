@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.local.contract import Aggregate
-from noisette.local.partial import is_partial, read_partial, write_partial
+from noisette.local.partial import COUNTED, is_partial, read_partial, write_partial
 from noisette.local.sorted_runs import SortedRuns
 from noisette.local.wire import BODY, ID, OVERHEAD, Round, Rows, in_bytes, sound
 
@@ -37,7 +37,6 @@ __all__ = ["Collected", "Collector"]
 _CHUNK = 1 << 23  # bytes that are read at once
 _LONGEST = 1 << 17  # bytes: no record is longer, even in base64
 _TEXT = re.compile(rb"[A-Za-z0-9+/=\s]*")
-_REASONS = ("malformed", "foreign", "out of domain")
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Collector:
 
     def __init__(self, survey: Round, *, batch: int | None = None) -> None:
         self.round = survey
-        self.counts = Counter(dict.fromkeys(("read", *_REASONS), 0))
+        self.counts = Counter(dict.fromkeys(COUNTED, 0))
         self._runs = SortedRuns(ID + survey.report_bytes, batch)
 
     def add(self, records: bytes) -> None:
@@ -83,7 +82,10 @@ class Collector:
         self.read(io.BytesIO(in_bytes(records)))
 
     def read(self, stream: BinaryIO) -> None:
-        """Count the records of a stream of any length, or a saved partial aggregate."""
+        """Count the records of a stream of any length, or a saved partial aggregate.
+
+        A partial aggregate that is refused leaves what was collected as it was.
+        """
         left = in_bytes(stream.read(_CHUNK))
         if is_partial(left):
             counts, run = read_partial(self.round, left, stream)
@@ -106,7 +108,7 @@ class Collector:
             aggregate.add(self.round.reports(rows[alone, ID:]))
             conflicting += (len(rows) - int(alone.sum())) // 2
             people += len(rows)
-        rejected = {reason: self.counts[reason] for reason in _REASONS}
+        rejected = {reason: self.counts[reason] for reason in COUNTED[1:]}
         return Collected(self.round, aggregate, self.counts["read"] - people, rejected | {"conflicting": conflicting})
 
     def _is_text(self, start: bytes) -> bool:

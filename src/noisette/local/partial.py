@@ -1,4 +1,9 @@
-"""Partial aggregates as files: a line of JSON with the round and the counts, then the sorted records."""
+"""Partial aggregates as files: a line of JSON with the round and the counts, then the sorted records.
+
+Whoever can write a file can write its checksum too, so what is read is checked: the counts, the order of the records,
+and that each report is possible. A file that no collector can have written is refused when it is read, and changes
+nothing.
+"""
 
 import hashlib
 import json
@@ -8,14 +13,21 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from noisette.errors import InputError
-from noisette.local.sorted_runs import on_disk
+from noisette.local.sorted_runs import is_run, on_disk, pieces
 from noisette.local.wire import ID, Round, Rows
 
-__all__ = ["is_partial", "read_partial", "round_in", "write_partial"]
+__all__ = ["COUNTED", "is_partial", "read_partial", "round_in", "write_partial"]
+
+COUNTED = ("read", "malformed", "foreign", "out of domain")
+"""The names of the counts: the records that were read, and those that were rejected, by reason."""
 
 _START = b'{"format":"noisette partial aggregate"'
 _BATCH = 1 << 18
+_MOST = 2**63 - 1  # records
 _DAMAGED = "This partial aggregate is damaged: write it again from its reports."
+_UNLIKELY = (
+    "This partial aggregate has counts, records or an order that no collector writes: write it again from its reports."
+)
 
 
 def is_partial(start: bytes) -> bool:
@@ -45,7 +57,7 @@ def _head(start: bytes) -> tuple[Round, dict[str, Any], bytes]:
     try:
         said = json.loads(line)
         return Round.from_json(json.dumps(said["round"])), said, rest
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         raise InputError(_DAMAGED) from None
 
 
@@ -55,7 +67,7 @@ def round_in(start: bytes) -> Round:
 
 
 def read_partial(survey: Round, start: bytes, stream: BinaryIO) -> tuple[dict[str, int], Rows]:
-    """Read a partial aggregate whose first bytes are given; one that is damaged or of another round is refused."""
+    """Read a partial aggregate whose first bytes are given; one that no collector of the round wrote is refused."""
     found, said, rest = _head(start)
     if found != survey:
         raise InputError("A partial aggregate is of another round: merge those of one round only.")
@@ -72,9 +84,22 @@ def read_partial(survey: Round, start: bytes, stream: BinaryIO) -> tuple[dict[st
     try:
         rows = on_disk(batches(), ID + survey.report_bytes)
         fine = (said["version"], said["records"], stated) == (1, len(rows), digest.hexdigest())
-        counts = {str(name): int(count) for name, count in said["counts"].items()}
-    except (ValueError, LookupError, TypeError, AttributeError):
+        counts = said["counts"]
+    except (ValueError, LookupError, TypeError):
         raise InputError(_DAMAGED) from None
     if not fine:
         raise InputError(_DAMAGED)
+    possible = is_run(rows) and all(survey.possible(some[:, ID:]).all() for some in pieces(rows))
+    if not (possible and _are_counts(counts) and counts["read"] >= len(rows)):
+        raise InputError(_UNLIKELY)
     return counts, rows
+
+
+def _are_counts(counts: Any) -> bool:
+    """Whether these are whole numbers of records, by the names that collectors count.
+
+    >>> _are_counts(dict.fromkeys(COUNTED, 3)), _are_counts(dict.fromkeys(COUNTED, -1)), _are_counts({"read": 3})
+    (True, False, False)
+    """
+    named = isinstance(counts, dict) and set(counts) == set(COUNTED)
+    return named and all(type(count) is int and 0 <= count <= _MOST for count in counts.values())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from noisette.local.wire import ID, Rows
 
-__all__ = ["SortedRuns"]
+__all__ = ["SortedRuns", "is_run", "on_disk", "pieces"]
 
 _BYTES = 1 << 24  # bytes sorted at once
 
@@ -88,6 +88,27 @@ def on_disk(batches: Iterator[Rows] | list[Rows], size: int) -> Rows:
             file.write(rows.tobytes())
         file.flush()
         return np.memmap(file, np.uint8, "r").reshape(-1, size) if file.tell() else np.zeros((0, size), np.uint8)
+
+
+def pieces(rows: Rows, *, overlap: int = 0) -> Iterator[Rows]:
+    """Rows in pieces that fit into memory; each begins with that many rows of the one before."""
+    step = 1 + _BYTES // rows.shape[1]
+    for at in range(0, len(rows), step):
+        yield np.asarray(rows[max(0, at - overlap) : at + step])
+
+
+def is_run(rows: Rows) -> bool:
+    """Whether records are sorted and distinct, with at most two of each id.
+
+    >>> is_run(np.array([[1] * 17, [4] * 17], np.uint8)), is_run(np.array([[4] * 17, [1] * 17], np.uint8))
+    (True, False)
+    """
+
+    def fine(some: Rows) -> bool:
+        keys, ids = _keys(some), _keys(some[:, :ID])
+        return bool((keys[1:] > keys[:-1]).all() and (ids[2:] != ids[:-2]).all())
+
+    return all(fine(some) for some in pieces(rows, overlap=2))
 
 
 def _keys(rows: Rows) -> NDArray[np.bytes_]:
