@@ -1,6 +1,7 @@
 """The question `HeavyHitters`: what it releases, what it costs, and that its record can be checked."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow
@@ -8,6 +9,9 @@ import pytest
 
 import noisette as nz
 from noisette.errors import InputError
+from noisette.questions import heavy_hitters
+from noisette.releases.sketches import hashing
+from noisette.releases.sketches.misra_gries import MisraGries
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 SPEND = nz.Approx(5, "1e-6")
@@ -31,6 +35,45 @@ def test_frequent_values_are_released_and_rare_ones_are_not(data):
     assert known["count_low"] <= 1200 <= known["count_high"]
     assert hidden["count_low"] == 0 < hidden["count_high"]
     assert answer.plot().title.startswith("Frequent values")
+
+
+class Shuffled:
+    """A source that gives its groups in another order, as an engine may."""
+
+    def __init__(self, source, order):
+        self.source, self.order = source, order
+
+    def aggregate(self, *asked):
+        exact = self.source.aggregate(*asked)
+        order = sorted(range(len(exact.keys)), key=lambda i: self.order(str(exact.keys.column(0)[i])))
+        return SimpleNamespace(keys=exact.keys.take(order), measures=[np.asarray(m)[order] for m in exact.measures])
+
+
+def collide(monkeypatch):
+    """All values have one of two fingerprints."""
+
+    def prints(values, key):
+        return np.array([len(str(value)) % 2 for value in values], np.uint64)
+
+    monkeypatch.setattr(hashing, "fingerprints", prints)
+
+
+def test_values_that_collide_are_read_in_the_same_order_whatever_the_engine_does(data, monkeypatch):
+    """Otherwise rows of other people change their places when one person comes, which moves the counters by more."""
+    streams = []
+    known = MisraGries.of
+
+    def of(values, counts, *, memory):
+        streams.append((values, counts))
+        return known(values, counts, memory=memory)
+
+    monkeypatch.setattr(heavy_hitters.MisraGries, "of", of)
+    collide(monkeypatch)
+    offer = nz.HeavyHitters("tree", memory=20).offer(data.schema, SPEND, ADD_REMOVE, 0.95)
+    for order in (str, lambda text: text[::-1], lambda text: -len(text)):
+        offer.draw(Shuffled(data._source, order), data.schema, bytes(16))
+    assert len(streams[0][0]) > 500
+    assert streams == streams[:1] * 3
 
 
 def test_dates_are_values_too(data):

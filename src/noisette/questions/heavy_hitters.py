@@ -1,6 +1,6 @@
 """The frequent values of a column, from a sketch of bounded memory (`releases.sketches.misra_gries`).
 
-Rows are counted by value, values are read in the order of a public hash, and the sketch sees nothing else: what one
+Rows are counted by value, values are read in a public order, by a hash, and the sketch sees nothing else: what one
 unit moves is that of a stream in which up to its number of rows come or go, wherever they stand.
 """
 
@@ -28,7 +28,7 @@ from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.records import changed, grouped
 from noisette.questions.parts.rows import Rows
-from noisette.releases.sketches.hashing import fingerprints
+from noisette.releases.sketches.hashing import public_order
 from noisette.releases.sketches.misra_gries import FrequentValues, HeavyHitterRelease, MisraGries
 
 __all__ = ["HeavyHitters"]
@@ -113,8 +113,7 @@ class Frequent:
         exact = source.aggregate(self.prepared.request, schema, secret)
         assert exact.keys is not None
         values = exact.keys.column(0).to_pylist()
-        order = np.argsort(fingerprints(values, 0), kind="stable")
-        rows = exact.measures[0]
+        order, rows = public_order(values), exact.measures[0]
         stream = [values[i] for i in order], [int(rows[i]) for i in order]
         found = self.release(MisraGries.of(*stream, memory=self.release.memory), rng)
         keys = pyarrow.array(found.keys, ARROW[self.prepared.keys[0].type])

@@ -4,13 +4,16 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import noisette as nz
 from noisette.errors import InputError
 from noisette.query.measure import Contribution
+from noisette.releases.sketches import hashing
 from noisette.releases.sketches.cell_errors import beyond, most_likely_tail, upper_end
 from noisette.releases.sketches.frequencies import CountMin, CountSketch
-from noisette.releases.sketches.hashing import buckets, canonical_bytes, fingerprints, signs
+from noisette.releases.sketches.hashing import buckets, canonical_bytes, fingerprints, public_order, signs
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 KINDS = [CountMin, CountSketch]
@@ -88,6 +91,18 @@ def test_hashes_are_the_same_everywhere():
     assert [hex(x) for x in prints.tolist()] == ["0x71a0aa2a6ffc7cd7", "0x6dbcfef808f80d5a", "0xb7651b5a1f4af8de"]
     assert buckets(prints, 1, 1000).tolist() == [316, 241, 721]
     assert signs(prints, 2).tolist() == [-1, -1, 1]
+
+
+@given(values=st.lists(st.one_of(st.text(), st.integers(), st.none(), st.dates()), unique=True), data=st.data())
+def test_the_public_order_is_that_of_the_values_alone(values, data):
+    """Also where all fingerprints are equal; a value that is missing changes the order of no others."""
+    other = data.draw(st.permutations(values))
+    with pytest.MonkeyPatch.context() as patched:
+        if data.draw(st.booleans()):
+            patched.setattr(hashing, "fingerprints", lambda values, key: np.zeros(len(values), np.uint64))
+        first = [values[i] for i in public_order(values)]
+        assert [other[i] for i in public_order(other)] == first
+        assert [values[1:][i] for i in public_order(values[1:])] == [value for value in first if value in values[1:]]
 
 
 def test_hashes_fill_cells_evenly_and_rows_are_independent():

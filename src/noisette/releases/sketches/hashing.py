@@ -2,13 +2,14 @@
 
 A value has canonical bytes, a letter for its type and its contents; a keyed BLAKE2 hash turns them into 64 bits, and
 each row of a sketch mixes these with its own number (the finaliser of splitmix64). Privacy never rests on a hash: what
-one unit can change is bounded for every hash. Error bars do: they hold for values whose hash behaves like a random one.
+one unit can change is bounded for every hash, also for one whose values collide. Error bars do: they hold for values
+whose hash behaves like a random one.
 """
 
 import datetime
 import hashlib
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from noisette.errors import InputError
 from noisette.exact.number import whole
 
-__all__ = ["buckets", "canonical_bytes", "fingerprints", "signs"]
+__all__ = ["buckets", "canonical_bytes", "fingerprints", "public_order", "signs"]
 
 Words = NDArray[np.uint64]
 
@@ -60,6 +61,23 @@ def fingerprints(values: Iterable[Any], key: int) -> Words:
     secret = whole(key, "key", least=0).to_bytes(16, "little")
     found = (hashlib.blake2b(canonical_bytes(value), digest_size=8, key=secret).digest() for value in values)
     return np.frombuffer(b"".join(found), "<u8").astype(np.uint64)
+
+
+def public_order(values: Sequence[Any]) -> list[int]:
+    """The places of different values by fingerprint, and by their bytes where those are equal.
+
+    Of two values the same one is first in every table, however an engine orders them.
+
+    >>> trees = ["oak", "ash", "elm"]
+    >>> [trees[i] for i in public_order(trees)] == [trees[::-1][i] for i in public_order(trees[::-1])]
+    True
+    """
+    prints = fingerprints(values, 0)
+    order = np.argsort(prints, kind="stable")
+    sorted_prints = prints[order]
+    if (sorted_prints[1:] != sorted_prints[:-1]).all():
+        return [int(i) for i in order]
+    return sorted(range(len(values)), key=lambda i: (int(prints[i]), canonical_bytes(values[i])))
 
 
 def buckets(prints: Words, row: int, width: int) -> NDArray[np.int64]:
