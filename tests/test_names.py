@@ -1,5 +1,7 @@
 """Did you mean: the nearest name wherever one is typed, and nothing that is not public."""
 
+import importlib
+
 import pyarrow
 import pytest
 
@@ -84,6 +86,24 @@ def test_the_top_level(name, said):
         getattr(nz, name)
     assert said in str(refusal.value)
     assert not hasattr(nz, f"_{name}")
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "meant"),
+    [
+        ("privacy", "posson", "poisson"),
+        ("local", "Olh", "OLH"),
+        ("mechanisms", "Laplce", "Laplace"),
+        ("questions", "Moed", "Mode"),
+    ],
+)
+def test_packages_say_which_name_was_meant(package, name, meant):
+    with pytest.raises(AttributeError) as refusal:
+        getattr(getattr(nz, package), name)
+    assert str(refusal.value) == f"noisette.{package} has no {name!r}: did you mean {meant}?"
+    assert not hasattr(getattr(nz, package), "_hidden")
+    with pytest.raises(ImportError):
+        importlib.import_module(f"noisette.{package}.no_{name}")
 
 
 def test_every_mechanism_is_found_at_the_top_level():

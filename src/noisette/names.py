@@ -7,7 +7,7 @@ policy. Names of analysts and values of the data are never suggested.
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["closest"]
+__all__ = ["absent", "closest"]
 
 _MOST = 30  # names in one sentence
 
@@ -29,3 +29,13 @@ def closest(name: str, known: Iterable[str], among: str = "there may be", *, lis
         return f"did you mean {folded[found[0]]}?"
     more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
     return f"{among} {', '.join([*names[:_MOST], *more])}."
+
+
+def absent(package: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a name that a package does not have, with the nearest one that it has.
+
+    >>> str(absent("noisette.privacy", "posson", ["poisson", "parallel"]))
+    "noisette.privacy has no 'posson': did you mean poisson?"
+    """
+    nearest = "" if name.startswith("_") else f": {closest(name, known, 'see its documentation', listed=False)}"
+    return AttributeError(f"{package} has no {name!r}{nearest}", name=name)

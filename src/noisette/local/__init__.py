@@ -10,6 +10,8 @@ windows        the law on a lattice that means and distributions share
 shuffle, memo  what shuffled reports promise, and a device that keeps its reports
 """
 
+from typing import TYPE_CHECKING, Any
+
 from noisette.local.affine_subsets import AffineSubsets
 from noisette.local.choosing import Choice, choose, compare
 from noisette.local.collector import Collected, Collector
@@ -31,6 +33,7 @@ from noisette.local.subset import SubsetSelection
 from noisette.local.unary import OUE, SUE
 from noisette.local.vectors import PrivUnitG, VectorMean
 from noisette.local.wire import Round
+from noisette.names import absent
 
 __all__ = [
     "GRR",
@@ -72,3 +75,10 @@ __all__ = [
     "shuffled_delta",
     "text_of_code",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers know the names
+
+    def __getattr__(name: str) -> Any:
+        """Say which name may have been meant."""
+        raise absent(__name__, name, __all__)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from noisette.mechanisms.calibration import calibrate
 from noisette.mechanisms.contract import Mechanism
-from noisette.names import closest
+from noisette.names import absent
 
 if TYPE_CHECKING:
     from noisette.mechanisms.additive.gaussian import Gaussian as Gaussian
@@ -84,9 +84,7 @@ def __getattr__(name: str) -> Any:
 
         if name in mechanisms():
             return mechanisms()[name]
-    raise AttributeError(
-        f"noisette.mechanisms has no {name!r}: {closest(name, __all__, 'see its documentation', listed=False)}"
-    )
+    raise absent(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

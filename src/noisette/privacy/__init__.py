@@ -8,6 +8,9 @@ filters, odometer         budgets and running totals for costs that depend on ea
 pld/                      privacy-loss distributions, which compose tightly
 """
 
+from typing import TYPE_CHECKING, Any
+
+from noisette.names import absent
 from noisette.privacy import sensitivity, theorems
 from noisette.privacy.filters import Filter
 from noisette.privacy.guarantee import ZCDP, Approx, Guarantee, Profile, Promise, Pure
@@ -35,3 +38,10 @@ __all__ = [
     "sensitivity",
     "theorems",
 ]
+
+
+if not TYPE_CHECKING:  # type checkers know the names
+
+    def __getattr__(name: str) -> Any:
+        """Say which name may have been meant."""
+        raise absent(__name__, name, __all__)

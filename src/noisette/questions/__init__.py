@@ -12,6 +12,8 @@ import importlib as _importlib
 import pkgutil as _pkgutil
 from typing import Any
 
+from noisette.names import absent
+
 _SHARED = {"contract", "data"}
 _FUNCTIONS = ["from_json"]
 
@@ -32,4 +34,4 @@ def __getattr__(name: str) -> Any:
             return getattr(_importlib.import_module(f"noisette.questions.{file}"), name)
     if name in _FUNCTIONS:
         return getattr(_importlib.import_module("noisette.questions.data"), name)
-    raise AttributeError(f"noisette.questions has no {name!r}")
+    raise absent(__name__, name, __all__)
