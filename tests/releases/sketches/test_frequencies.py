@@ -93,7 +93,10 @@ def test_hashes_are_the_same_everywhere():
     assert signs(prints, 2).tolist() == [-1, -1, 1]
 
 
-@given(values=st.lists(st.one_of(st.text(), st.integers(), st.none(), st.dates()), unique=True), data=st.data())
+@given(
+    values=st.lists(st.sampled_from(["oak", "", "o", None, 7, -7, 2.5, True, "i7", "n"]), unique_by=repr),
+    data=st.data(),
+)
 def test_the_public_order_is_that_of_the_values_alone(values, data):
     """Also where all fingerprints are equal; a value that is missing changes the order of no others."""
     other = data.draw(st.permutations(values))
