@@ -80,10 +80,10 @@ def titled(title: str, note: str = "") -> Spec:
     >>> titled("n by ward", "ε = 1"), titled("n", "ε = 1\\nAt most 8 rows are used.")["subtitle"]
     ({'text': 'n by ward', 'subtitle': 'ε = 1'}, ['ε = 1', 'At most 8 rows are used.'])
     """
-    lines = [clipped(line, 115) for line in note.splitlines()]
-    if len(lines) > 1:
+    if "\n" in note:
+        lines = [clipped(line, 115) for line in note.splitlines()]
         return {"text": clipped(title), "subtitle": lines, "subtitleFontSize": 10}
-    return {"text": clipped(title), **({"subtitle": lines[0]} if lines else {})}
+    return {"text": clipped(title), **({"subtitle": clipped(note, 95)} if note else {})}
 
 
 def axis(title: str, numbers: Iterable[Any], *, ticks: int = 5) -> Spec:

@@ -25,7 +25,7 @@ _QUARTILES = Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)
 class Quantiles(JsonQuestion):
     """Quantiles of a column (or of an expression) with bounds, ascending, each with its error bar: the quartiles.
 
-    `at` names others. All are drawn from one histogram, three and more together where that errs less.
+    `at` names others. Three and more are read off one tree of counts, with bars that hold for any values.
 
     >>> Quantiles("age", [0.75, 0.25])
     Quantiles(column='age', at=(Fraction(1, 4), Fraction(3, 4)), of=None)

@@ -1,6 +1,6 @@
 """Lists of quantiles: QUANTILE(x, [0.25, 0.5, 0.75]) is one column for each of them.
 
-All are drawn together where that makes their errors less (`query.ranks`): three of them cost what one does.
+Three and more are read off one tree of counts (`query.rank_tree`): many of them cost what three do.
 """
 
 from collections.abc import Callable, Iterator
