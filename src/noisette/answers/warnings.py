@@ -16,6 +16,7 @@ __all__ = ["more", "nothing", "warnings"]
 _TENTH, _FIFTH = 10, 5
 _MOST = 10_000
 _NARROW = 2  # ± 1 is all of it
+_HALF = 4  # a half-width above a fourth of all that is possible
 
 
 def warnings(columns: Sequence[Column], *, squared: bool) -> tuple[str, ...]:
@@ -49,6 +50,10 @@ def _of(column: Column, grouped: bool, *, squared: bool) -> Iterator[str]:
             times = more(float(np.median(_FIFTH * half[unsure] / np.abs(values[unsure]))), squared=squared)
         said = f"the error bar exceeds the number itself; for a fifth of it {times}"
         yield f"{column.name}: {_where(unsure)}{said}{groups}."
+    elif span[0] < 0 < span[1] and (most := known & (_HALF * half > width)).any():
+        times = more(float(np.median(2 * _TENTH * half[most] / width)), squared=squared)
+        said = f"the error bar spans more than half of all that is possible; for a tenth of that {times}"
+        yield f"{column.name}: {_where(most)}{said}{groups}."
 
 
 def nothing(half: float, span: tuple[float, float], *, whole: bool, squared: bool) -> str:

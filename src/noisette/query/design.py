@@ -160,7 +160,9 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     rest = _rest(spend, len(opened), parts)
     quantiles = _quantiles(tasks, _part(rest, 1 if asked else 0, len(places) + asked), neighbours, level)
     noise, why = _noise(tasks, places, _part(rest, len(places), len(places) + asked), neighbours)
-    noise |= _noise(tasks, vouching, quiet, neighbours)[0]
+    if vouching:
+        noise |= _noise(tasks, vouching, quiet, neighbours)[0]
+        why += " A tenth of the spend goes to numbers of rows, which vouch for error bars."
     costs = [
         *(keys[i].guarantee(neighbours=neighbours) for i in opened),
         *(mechanism.guarantee(_sensitivity(tasks, i, m, neighbours)) for (i, m), mechanism in noise.items()),
@@ -272,7 +274,7 @@ def _noise(
 ) -> tuple[dict[Place, Noisy], str]:
     """Laplace or Gaussian noise for all measures, by the product of the errors."""
     if promise is None:
-        return {}, "No number gets noise of its own here: quantiles and keys are chosen at random."
+        return {}, "Quantiles and keys are drawn by mechanisms of their own, so no number gets noise here."
     changes = [_sensitivity(tasks, i, m, neighbours) for i, m in places]
     laplace = _laplace(promise, changes)
     if promise.is_pure:
