@@ -6,7 +6,7 @@ from noisette.engines.tie_break import tie_breakers
 from noisette.query.expression import columns_of
 from noisette.query.measure import Request
 from noisette.query.plan import Relation
-from noisette.query.reads import columns_read, tables_read
+from noisette.query.reads import columns_read, tables_of, tables_read
 from noisette.query.schema import Schema, Table
 
 __all__ = ["identifying_columns", "needed_columns", "needed_of_request"]
@@ -23,11 +23,12 @@ def needed_of_request(request: Request, schema: Schema) -> Needed:
 
 
 def needed_columns(relation: Relation, used: Iterable[str], schema: Schema) -> Needed:
-    """The columns that are named, the unit, and the keys that lead to it."""
+    """The columns that are named, the unit, and the keys that lead to it; all by which rows of a period are chosen."""
     tables = tables_read(relation, schema)
     found: dict[str, set[str]] = {table.name: set() for table in tables}
     identifying = (pair for table in tables for pair in identifying_columns(table))
-    for name, column in (*identifying, *columns_read(relation, schema, used)):
+    chosen_by = ((t.name, c.name) for t in tables_of(relation, schema) if t.per_period for c in t.columns)
+    for name, column in (*identifying, *chosen_by, *columns_read(relation, schema, used)):
         found[name].add(column)
     return {name: frozenset(columns) for name, columns in found.items()}
 

@@ -23,7 +23,7 @@ from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
-from noisette.query.shape import Shape
+from noisette.query.shape import RetainedPerPeriod, Shape
 
 __all__ = [
     "NOISE",
@@ -83,7 +83,7 @@ def omissions(prepared: Prepared) -> Iterator[Omission]:
         verb = "is" if used.startswith("1 row of") else "are"
         yield Omission(f"At most {used} {verb} used; further rows are left out.", _RAISE)
     yield from _leading_nowhere(prepared.shape)
-    yield from clamped(dict(prepared.read))
+    yield from clamped(prepared.read, prepared.shape)
     yield from _recoded(dict(prepared.read))
     yield from _undeclared(prepared)
 
@@ -100,13 +100,16 @@ def selected(prepared: Prepared) -> tuple[str, ...]:
 
 
 def retained(shape: Shape) -> Iterator[Omission]:
-    """What joins retain of the rows of each unit.
+    """What tables with a limit per period and joins retain of the rows of each unit.
 
     >>> from noisette.query.shape import Retained
     >>> [part.sentence for part in retained(Shape({}, "id", 30, retained=(Retained(("orders",), 30),)))]
     ['At most 30 rows of each id in orders are joined; further rows are left out.']
     """
     for part in shape.retained:
+        if isinstance(part, RetainedPerPeriod):
+            yield from _per_period(part, shape.whose)
+            continue
         rows, verb = _counted(part.rows, "row"), "is" if part.rows == 1 else "are"
         if part.by:
             same = f"of {_listed(list(part.tables))} with the same {_listed(list(part.by))}"
@@ -116,6 +119,21 @@ def retained(shape: Shape) -> Iterator[Omission]:
         place = "" if part.joined else f" in {_listed(list(part.tables))}"
         sentence = f"At most {rows} of each {shape.whose}{place} {verb} {used}; further rows are left out."
         yield Omission(sentence, "" if part.joined else _RAISE)
+
+
+def _per_period(part: RetainedPerPeriod, unit: str) -> Iterator[Omission]:
+    """What is retained of a table in each period.
+
+    >>> from noisette.query.schema import RowsPerPeriod
+    >>> part = RetainedPerPeriod("visits", RowsPerPeriod(8, "year", "admitted"), ("2020-01-01", "2022-12-31"))
+    >>> [omission.sentence for omission in _per_period(part, "patient_id")][0]
+    'At most 8 rows of each patient_id per year of admitted are used; further rows are left out.'
+    """
+    limit, (low, high) = part.limit, part.bounds
+    rows, verb = _counted(limit.most, "row"), "is" if limit.most == 1 else "are"
+    used = f"At most {rows} of each {unit} per {limit.per} of {limit.of} {verb} used"
+    yield Omission(f"{used}; further rows are left out.", _RAISE)
+    yield Omission(f"Rows of {part.table} whose {limit.of} is NULL or beyond [{low}, {high}] are left out.", _WIDEN)
 
 
 def _leading_nowhere(shape: Shape) -> Iterator[Omission]:
@@ -156,10 +174,14 @@ def _listed(parts: list[str]) -> str:
 # Clamping
 
 
-def clamped(read: Mapping[str, Kind]) -> Iterator[Omission]:
-    """The columns `table.column` that are read and have bounds: conditions and keys see clamped values as well."""
-    ends = {name: _ends(declared(kind)) for name, kind in read.items()}
-    parts = [f"{short} {end}" for name, short in _short(read).items() if (end := ends[name])]
+def clamped(read: Iterable[tuple[str, Kind]], shape: Shape) -> Iterator[Omission]:
+    """The columns `table.column` that are read and have bounds: conditions and keys see clamped values as well.
+
+    Of a date by which rows are retained there are no others: rows beyond its bounds are left out.
+    """
+    dates = {f"{part.table}.{part.limit.of}" for part in shape.retained if isinstance(part, RetainedPerPeriod)}
+    ends = {name: _ends(declared(kind)) for name, kind in read if name not in dates}
+    parts = [f"{short} {end}" for name, short in _short(ends).items() if (end := ends[name])]
     if parts:
         yield Omission(f"Values of {_listed(parts)} count as the nearer bound.", _WIDEN)
 

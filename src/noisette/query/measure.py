@@ -7,6 +7,7 @@ a histogram of steps). Only measures are noised; all else is computed from them.
     `groups` it may appear in · `total` of its rows in all groups
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -116,8 +117,12 @@ class Contribution:
         return replace(self, groups=most, rows=rows, total=min(self.total, most * rows))
 
 
-def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits | None]:
+def contribution(
+    shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
+) -> tuple[Contribution, Limits | None]:
     """What one unit contributes at most, and the limits that see to it (None where nothing has to be cut).
+
+    Where rows are limited in calendar periods, the `keys` of the groups say how many of them are in one group.
 
     >>> contribution(Shape({}, "person", None, Limits(groups=3, rows_per_group=2)), grouped=True)[0]
     Contribution(groups=3, rows=2, total=6)
@@ -128,8 +133,12 @@ def contribution(shape: Shape, *, grouped: bool) -> tuple[Contribution, Limits |
         raise InputError("Private tables that are joined on other columns than their units are for questions in SQL.")
     if shape.unit == ROW:
         raise InputError("Join on a column of the public table that has no repeats: each row here must stay one row.")
-    if shape.rows is not None:  # a join bounded what one unit produces
-        return Contribution(shape.rows if grouped else 1, shape.rows, shape.rows), Limits(rows=shape.rows)
+    if shape.rows is not None:  # a join bounded what one unit produces, or a limit per period
+        part = Contribution(shape.rows if grouped else 1, shape.rows, shape.rows)
+        if keys and shape.periods is not None:
+            groups, rows = (min(most, shape.rows) for most in shape.periods.spread(keys))
+            part = Contribution(groups, rows, min(shape.rows, groups * rows))
+        return part, Limits(rows=shape.rows)
     limits = shape.limits if grouped else replace(shape.limits, groups=None)
     rows = _least(limits.rows, limits.rows_per_group)
     if rows is None:

@@ -87,7 +87,7 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
     check_groups(query, schema)
     both = moved(shape, grouped=bool(query.keys)) if of_two_units else None
-    part, limits = contribution(shape, grouped=bool(query.keys)) if both is None else (both, None)
+    part, limits = contribution(shape, grouped=bool(query.keys), keys=query.keys) if both is None else (both, None)
     groups = domains_of(query, schema)
     keys, domains = groups.kinds, groups.values
     part = part if groups.cells is None else part.within(groups.cells)

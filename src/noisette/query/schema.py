@@ -15,6 +15,7 @@ __all__ = [
     "Column",
     "Limits",
     "Link",
+    "RowsPerPeriod",
     "Schema",
     "Table",
     "Tuples",
@@ -74,6 +75,22 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class RowsPerPeriod:
+    """The most rows of one unit that are used in each calendar period of a column of dates.
+
+    >>> str(RowsPerPeriod(8, "year", "admitted"))
+    '8 per year of admitted'
+    """
+
+    most: int
+    per: str  # year, quarter, month, week or day
+    of: str
+
+    def __str__(self) -> str:
+        return f"{self.most:,} per {self.per} of {self.of}"
+
+
+@dataclass(frozen=True)
 class Link:
     """A step along a foreign key: the far table, and pairs of a column here and the column there that it equals."""
 
@@ -100,6 +117,7 @@ class Table:
     columns of a public table in how many of its rows one value stands, at most (0 if all are NULL): a join on the
     column makes at most that number of rows of one row. `private_rows`: the owner lets analysts buy `limits.rows`.
     `chosen_rows`: the largest limit among which each question chooses `limits.rows` by itself; None if it does not.
+    `per_period`: a limit on rows in each calendar period, in place of `limits`.
     `unit_type` is how the unit is stored, where that is known: only units that are stored alike can be compared.
     `today` is what CURRENT_DATE means in a question, if the owner says so: no clock has a part in an answer.
     `frequency` is how many units must stand behind every group that is shown. `unusable` columns are stored in a way
@@ -119,6 +137,7 @@ class Table:
     today: datetime.date | None = None
     through: tuple[Link, ...] = ()
     frequency: MinimumFrequency | None = None
+    per_period: RowsPerPeriod | None = None
     unusable: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     listing: Callable[[Any, Any, Any], Tuples | None] | None = field(default=None, repr=False, compare=False)
 
@@ -174,6 +193,7 @@ def protected(table: Table) -> str:
         return "each row is protected by itself; if one person can have several, name a unit"
     limits = ["rows for sale"] if table.private_rows else ["rows chosen by each question"] if table.chosen_rows else []
     limits += [f"{name} {number}" for name, number in vars(table.limits).items() if number is not None]
+    limits += [] if table.per_period is None else [f"rows {table.per_period}"]
     through = " and ".join(link.table for link in table.through)
     rows = f"rows that lead through {through} to" if through else "rows of"
     return f"all {rows} one {table.unit} are protected together ({', '.join(limits) or 'no limit yet'})"

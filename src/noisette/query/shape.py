@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from noisette.query.kind import Kind
-from noisette.query.schema import Limits, Link
+from noisette.query.periods import Periods
+from noisette.query.schema import Limits, Link, RowsPerPeriod
 
-__all__ = ["ROW", "UNIT", "Moved", "Retained", "Shape"]
+__all__ = ["ROW", "UNIT", "Moved", "Retained", "RetainedPerPeriod", "Shape"]
 
 UNIT = "unit"
 """The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
@@ -29,6 +31,22 @@ class Retained:
 
 
 @dataclass(frozen=True)
+class RetainedPerPeriod:
+    """Of a table at most `limit` rows of one unit are retained, and none whose date is NULL or beyond the bounds."""
+
+    table: str
+    limit: RowsPerPeriod
+    bounds: tuple[str, str]
+    joined: ClassVar[bool] = False
+    by: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The table, as `Retained` has its tables."""
+        return (self.table,)
+
+
+@dataclass(frozen=True)
 class Moved:
     """What a unit can change of rows that belong to several units: it takes away `rows` at most, and as many come."""
 
@@ -42,17 +60,19 @@ class Shape:
 
     `columns` by name · `unit`: None if the relation is public, ROW, or the name of the declared unit column ·
     `rows`: the most rows one unit can own, None if unlimited · `limits`: what the owner allows a question to use ·
-    `retained`: where joins within it retain rows · `through`: foreign keys by which rows of its tables have a unit ·
-    `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own.
+    `retained`: where joins within it, or its tables, retain rows · `through`: foreign keys by which rows of its tables have a unit ·
+    `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own ·
+    `periods`: in which calendar periods the rows can lie, where their table limits those of a unit in each.
     """
 
     columns: Mapping[str, Kind]
     unit: str | None
     rows: int | None
     limits: Limits = field(default_factory=Limits)
-    retained: tuple[Retained, ...] = ()
+    retained: tuple[Retained | RetainedPerPeriod, ...] = ()
     through: tuple[tuple[str, tuple[Link, ...]], ...] = ()
     moved: Moved | None = None
+    periods: Periods | None = None
 
     @property
     def whose(self) -> str:

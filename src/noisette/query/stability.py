@@ -29,11 +29,12 @@ from noisette.query.expression import Name
 from noisette.query.kind import Kind
 from noisette.query.multiplicity import PerValue, rows_per_value
 from noisette.query.once import once
-from noisette.query.operations import kind_of
+from noisette.query.operations import declared, kind_of
+from noisette.query.periods import Periods, periods_of
 from noisette.query.plan import Copies, Join, Named, PerUnit, Relation, Scan, Select, Where
 from noisette.query.reads import tables_of
-from noisette.query.schema import Limits, Schema
-from noisette.query.shape import ROW, Moved, Retained, Shape
+from noisette.query.schema import Limits, RowsPerPeriod, Schema, Table
+from noisette.query.shape import ROW, Moved, Retained, RetainedPerPeriod, Shape
 from noisette.query.unit_aggregates import unit_aggregate
 from noisette.query.unit_keys import meet_in_unit, table_keys, unit_names
 
@@ -57,10 +58,10 @@ def shape_of(relation: Relation, schema: Schema) -> Shape:
             shape = shape_of(source, schema)
             if kind_of(condition, shape.columns).type != "boolean":
                 raise InputError("WHERE needs a condition that is true or false, such as age >= 18.")
-            return shape
+            return _within(shape, shape.periods and shape.periods.where(condition))
         case Select(source, columns):
             shape = shape_of(source, schema)
-            return replace(shape, columns=_named(columns, shape))
+            return replace(shape, columns=_named(columns, shape), periods=shape.periods and shape.periods.of(columns))
         case Join():
             return _join(relation, schema)
         case PerUnit():
@@ -80,7 +81,8 @@ def _copies(relation: Copies, schema: Schema) -> Shape:
         )
     number = Kind("integer", Fraction(1), Fraction(relation.times), Fraction(1), nullable=False)
     rows = None if shape.rows is None else shape.rows * relation.times
-    return replace(shape, columns={**shape.columns, relation.number: number}, rows=rows)
+    made = replace(shape, columns={**shape.columns, relation.number: number}, rows=rows)
+    return _within(made, shape.periods and shape.periods.times(relation.times))
 
 
 def _scan(relation: Scan, schema: Schema) -> Shape:
@@ -93,7 +95,24 @@ def _scan(relation: Scan, schema: Schema) -> Shape:
     if table.unit is None:
         return Shape(columns, ROW, 1, table.limits)
     through = ((table.name, table.through),) if table.through else ()
-    return Shape(columns, table.unit, None, table.limits, through=through)
+    shape = Shape(columns, table.unit, None, table.limits, through=through)
+    return shape if table.per_period is None else _per_period(shape, table, table.per_period, relation.alias)
+
+
+def _per_period(shape: Shape, table: Table, limit: RowsPerPeriod, alias: str) -> Shape:
+    """A table of which so many rows of a unit are retained in each period, and none without a date."""
+    name, kind = f"{alias}.{limit.of}", table.column(limit.of).kind.maybe(False)
+    retained = (RetainedPerPeriod(table.name, limit, declared(kind).bounds or ("", "")),)
+    columns = {**shape.columns, name: kind}
+    return _within(replace(shape, columns=columns, retained=retained), periods_of(kind, limit, name))
+
+
+def _within(shape: Shape, periods: Periods | None) -> Shape:
+    """The same with the rows that a unit can have in some periods."""
+    if periods is None:
+        return shape
+    rows = periods.total if shape.rows is None else min(shape.rows, periods.total)
+    return replace(shape, rows=rows, limits=Limits(rows=rows), periods=periods)
 
 
 def _named(columns: tuple[Named, ...], shape: Shape) -> dict[str, Kind]:
@@ -116,8 +135,10 @@ def _per_unit(relation: PerUnit, schema: Schema) -> Shape:
     for name, aggregate in relation.aggregates:
         columns[name] = unit_aggregate(aggregate, shape)
     names = unit_names(relation.source, schema)
-    single = all(isinstance(e, Name) and e.name in names for _, e in relation.keys)
-    return replace(shape, columns=columns, rows=1 if single else shape.rows)
+    others = [(name, e) for name, e in relation.keys if not (isinstance(e, Name) and e.name in names)]
+    if not others:
+        return replace(shape, columns=columns, rows=1, periods=None)
+    return _within(replace(shape, columns=columns), shape.periods and shape.periods.per_unit(others))
 
 
 # Joins
@@ -151,7 +172,7 @@ def _join(relation: Join, schema: Schema) -> Shape:
         return own
     if made.rows is None:  # each row is a unit of its own, and may become several
         return replace(own, rows=None, moved=None)
-    return replace(own, rows=made.rows, limits=Limits(rows=made.rows))
+    return replace(own, rows=made.rows, limits=Limits(rows=made.rows), periods=None)
 
 
 def _along(own: Shape, left: Shape, right: Shape, child: OneOf["left", "right"], *, outer: bool) -> Shape:
@@ -161,10 +182,10 @@ def _along(own: Shape, left: Shape, right: Shape, child: OneOf["left", "right"],
     """
     if child == "left" or not outer:
         shape = left if child == "left" else right
-        return replace(own, rows=shape.rows, limits=shape.limits)
+        return replace(own, rows=shape.rows, limits=shape.limits, periods=shape.periods)
     rows = None if left.rows is None or right.rows is None else left.rows + right.rows
     most = [math.inf if shape.limits == Limits() else _joined_rows(shape) for shape in (left, right)]
-    return replace(own, rows=rows, limits=left.limits if most[0] > most[1] else right.limits)
+    return replace(own, rows=rows, limits=left.limits if most[0] > most[1] else right.limits, periods=None)
 
 
 @dataclass(frozen=True)

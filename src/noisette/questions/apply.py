@@ -161,7 +161,7 @@ class Apply(JsonQuestion):
             str(shape.unit),
             aggregate.why,
             aggregate.parts,
-            [sentences([*retained(shape), *clamped(dict(read)), *aggregate.omitted], covers)],
+            [sentences([*retained(shape), *clamped(read, shape), *aggregate.omitted], covers)],
             InBlocks(self, relation, columns, aggregate),
         )
 

@@ -71,7 +71,7 @@ class Distinct(JsonQuestion):
             unit,
             _WHY.format(unit),
             [recorded(mechanism, Measure("distinct"), moved) for mechanism, moved in release.parts],
-            [sentences([*retained(shape), *clamped(dict(read)), *_unseen(unit, most)], NOISE)],
+            [sentences([*retained(shape), *clamped(read, shape), *_unseen(unit, most)], NOISE)],
             Credits(relation, release, level),
         )
 

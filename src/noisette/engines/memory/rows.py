@@ -10,11 +10,13 @@ from noisette.engines.memory.values import clamped, clean, scaled, steps_of, val
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, step_bounds, sum_grid
 from noisette.query.kind import Kind
+from noisette.query.moments import truncated
 from noisette.query.multiplicity import PerValue
 from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Aggregate, Copies, Join, PerUnit, Relation, Scan, Select, Where
 from noisette.query.reads import expressions_in
-from noisette.query.schema import Schema, Table
+from noisette.query.requirements import moment
+from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import retention, shape_of
 
@@ -77,15 +79,34 @@ class Rows:
     def _scan(self, scan: Scan) -> Iterator[Row]:
         """Clean values; a row whose unit is NULL or NaN, or that leads to none, belongs to nobody and is left out."""
         table = self.schema[scan.table]
+        rows = self._owned(scan, table)
+        return (row for _, row in rows) if table.per_period is None else self._per_period(scan, table, table.per_period)
+
+    def _per_period(self, scan: Scan, table: Table, limit: RowsPerPeriod) -> Iterator[Row]:
+        """Of each unit the first rows in each period, in an order by all columns, and none without a date."""
+        kind = declared(table.column(limit.of).kind)
+        of_any_date, names = replace(kind, low=None, high=None, keys=None, nullable=True), [c.name for c in table.columns]
+        low, high = (moment(end, kind.type) for end in kind.ends)
+        found = []
+        for stored, row in self._owned(scan, table):
+            value, stored_as = stored[limit.of]
+            date = clean(value, of_any_date, stored_as)
+            if date is not None and low <= date <= high:
+                order = self._order([row[f"{scan.alias}.{name}"] for name in names])
+                found.append({UNIT: (row[UNIT], truncated(limit.per, date)), _ORDER: order, "row": row})
+        return (row["row"] for row in _retained(found, limit.most))
+
+    def _owned(self, scan: Scan, table: Table) -> Iterator[tuple[Row, Row]]:
+        """The stored rows of a table, each with what it is in the relation."""
         units = None if table.public or table.unit is None else self._units(table)
         for stored in self.tables[scan.table]:
             row = {c.name: clean(stored[c.name][0], c.kind, stored[c.name][1]) for c in table.columns}
             made = {f"{scan.alias}.{name}": value for name, value in row.items()}
             if units is None:
-                yield made
+                yield stored, made
                 continue
             for unit in units(stored):
-                yield made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])}
+                yield stored, made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])}
 
     def _units(self, table: Table) -> Callable[[Row], list[Any]]:
         """Whose a stored row is: its own unit, or the unit of the row that its key refers to; NULL refers to none."""

@@ -175,6 +175,8 @@ def _with_the_unit_of_the_other(relation: Join, limits: Retention, reading: Read
         child = child.source
     if not isinstance(child, Scan) or not reading.schema[child.table].through:
         return None
+    if reading.schema[child.table].per_period is not None:  # by their unit, rows are retained in each period
+        return None
     link = reading.schema[child.table].through[0]
     for far in (scan for scan in _scans(parent) if scan.table == link.table):
         keys = [(child, here) for here in link.here] + [(far, there) for there in link.there]

@@ -14,10 +14,13 @@ from noisette.engines.sql.syntax import chain, column, hash_of, number, row_of, 
 from noisette.query.multiplicity import PerValue
 from noisette.query.shape import UNIT
 
-__all__ = ["ORDER", "order_of", "per_value", "retained", "retained_of_few"]
+__all__ = ["CHOSEN_BY", "ORDER", "PERIOD", "order_of", "per_period", "per_value", "retained", "retained_of_few"]
 
 ORDER = "order"
 """The column by which rows of a unit are retained; like `UNIT` no other column can have its name."""
+
+PERIOD, CHOSEN_BY = "period", "chosen by"
+"""The period that a row lies in, and what orders the rows of a unit there."""
 
 
 def order_of(parts: Sequence[exp.Expr], salt: int) -> exp.Expr:
@@ -46,12 +49,21 @@ def _first(rows: exp.Select, names: Iterable[str], limit: int, by: Sequence[str]
     return selected(ranked, same).where(exp.LTE(this=column("rank"), expression=number(limit)), copy=False)
 
 
+def per_period(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
+    """The first rows of each unit in each period."""
+    return _of_few(rows, names, limit, [UNIT, PERIOD], column(CHOSEN_BY))
+
+
 def retained_of_few(rows: exp.Select, names: Iterable[str], limit: int) -> exp.Select:
     """The same, where few units have more rows than the limit: only theirs are ordered, which costs a tenth."""
+    return _of_few(rows, names, limit, [UNIT], column(ORDER))
+
+
+def _of_few(rows: exp.Select, names: Iterable[str], limit: int, by: Sequence[str], order_by: exp.Expr) -> exp.Select:
     same = {name: column(name) for name in names}
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit))
-    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(column(UNIT), copy=False).having(more, copy=False)
+    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(*map(column, by), copy=False).having(more, copy=False)
     among = exp.In(this=column(UNIT), query=crowded.subquery(copy=False))
     others = selected(rows.copy(), same).where(exp.Not(this=among.copy()), copy=False)
     some = exp.select(exp.Star()).from_(rows.subquery("rows", copy=False), copy=False).where(among, copy=False)
-    return selected(exp.union(others, retained(some, same, limit), distinct=False, copy=False), same)
+    return selected(exp.union(others, _first(some, same, limit, by, order_by), distinct=False, copy=False), same)

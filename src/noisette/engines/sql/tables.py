@@ -8,26 +8,30 @@ What becomes of a row without a unit: where a table declares a unit, rows whose 
 are left out of everything.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from sqlglot import exp
 
 from noisette.engines.contract import FLOATS, STORED, base_type
-from noisette.engines.sql.expressions import normalised
-from noisette.engines.sql.retention import ORDER, order_of
+from noisette.engines.sql.expressions import normalised, to_engine
+from noisette.engines.sql.retention import CHOSEN_BY, ORDER, PERIOD, order_of, per_period
 from noisette.engines.sql.stored import Stored
-from noisette.engines.sql.syntax import binary, chain, column, is_nan, listed, positive_zero
+from noisette.engines.sql.syntax import binary, chain, column, is_nan, listed, positive_zero, selected
 from noisette.errors import InputError
+from noisette.query.expression import Call, Literal, Name
+from noisette.query.operations import declared
 from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where
-from noisette.query.schema import Schema, Table
+from noisette.query.requirements import moment
+from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import shape_of
 
 __all__ = ["Reading", "as_compared", "scan_sql", "unit_type"]
 
 AS_TEXT = frozenset(("ENUM", "HUGEINT", "UHUGEINT"))
+_DATE = "date"
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Reading:
 def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Select:
     """Some columns of a table, and the unit and the order if they are needed."""
     table, stored = reading.schema[relation.table], reading.stored[relation.table]
-    own = "child" if table.through and reading.owned else None
+    own = "child" if table.through and (reading.owned or table.per_period) else None
 
     def clean(name: str) -> exp.Expr:
         return normalised(column(name, own), table.column(name).kind, _stored(name, table, stored))
@@ -60,9 +64,36 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
     private = not table.public and table.unit is not None
     if private and reading.ordered:
         made[ORDER] = order_of([clean(name) for name in reading.read.get(table.name, ())], reading.salt)
+    if private and table.per_period is not None:
+        return _in_periods(table, table.per_period, made, clean, reading)
     if private and reading.owned:
         return _owned(table, made, reading)
     return exp.select(*listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
+
+
+def _in_periods(
+    table: Table,
+    limit: RowsPerPeriod,
+    made: Mapping[str, exp.Expr],
+    clean: Callable[[str], exp.Expr],
+    reading: Reading,
+) -> exp.Select:
+    """Of the rows of each unit the first ones in each period, in an order by all columns; none without a date.
+
+    By all columns, so that the same rows are retained whatever a question reads of them.
+    """
+    own, kind = "child" if table.through else None, declared(table.column(limit.of).kind)
+    any_date = replace(kind, low=None, high=None, keys=None, nullable=True)
+    at = normalised(column(limit.of, own), any_date, _stored(limit.of, table, reading.stored[table.name]))
+    order = order_of([clean(each.name) for each in table.columns], reading.salt)
+    rows = _owned(table, {**made, _DATE: at, CHOSEN_BY: order}, reading)
+    date, scope = Name(_DATE), {_DATE: any_date}
+    low, high = (Literal(moment(end, kind.type)) for end in kind.ends)
+    names = {name: column(name) for name in (*made, UNIT, CHOSEN_BY)}
+    period = to_engine(Call("date_trunc", (Literal(limit.per), date)), scope)
+    inside = Call("and", (Call("at_least", (date, low)), Call("at_most", (date, high))))
+    dated = selected(rows, {**names, PERIOD: period}).where(to_engine(inside, scope), copy=False)
+    return per_period(dated, (*made, UNIT), limit.most)
 
 
 def _owned(table: Table, made: dict[str, exp.Expr], reading: Reading) -> exp.Select:

@@ -244,8 +244,8 @@ def _stays(relation: Relation, schema: Schema) -> bool:
 
     Sub-queries per unit compare a unit's rows with each other, and joins that multiply rows retain some of them.
     """
-    if isinstance(relation, Scan):
-        return True
+    if isinstance(relation, Scan):  # of a limit per period, other rows may be retained when one comes
+        return schema[relation.table].per_period is None
     if isinstance(relation, Where | Select):
         return _stays(relation.source, schema)
     if isinstance(relation, PerUnit | Copies) or shape_of(relation, schema).retained:
