@@ -130,6 +130,7 @@ def _table(table: "Table") -> dict[str, Any]:
     columns = {column.name: _column(column) for column in table.columns}
     chosen = {"rows": "each question", "most_rows": table.chosen_rows} if table.chosen_rows else {}
     limits = {**vars(table.limits), **({"rows": "private"} if table.private_rows else chosen)}
+    limits |= {} if table.per_period is None else {"rows": vars(table.per_period)}
     through = [{"table": link.table, "on": dict(link.on)} for link in table.through]
     return {"unit": table.unit, "through": through, **limits, "public": table.public, "columns": columns}
 

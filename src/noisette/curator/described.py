@@ -245,8 +245,7 @@ def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits
     if unit not in engine.stored(name):
         other = closest(unit, engine.stored(name), "name its unit in the policy, or say public = true", listed=False)
         raise InputError(f"Table {name} has no column {unit}: {other}")
-    silent = rules.limits == Limits() and not rules.private_rows and not rules.chosen_rows
-    return replace(rules, unit=unit, limits=limits if silent else rules.limits)
+    return replace(rules, unit=unit, limits=rules.limits if rules.limited else limits)
 
 
 def _known(policy: Policy, engine: Source, *, database: bool) -> None:

@@ -13,10 +13,12 @@ from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
 from noisette.names import closest
 from noisette.query.kind import Type, Value, in_order
+from noisette.query.periods import PERIODS
 from noisette.query.recode import Recode
-from noisette.query.schema import Limits, Link
+from noisette.query.schema import Limits, Link, RowsPerPeriod
 
 __all__ = [
+    "LARGEST_ROWS",
     "ColumnRules",
     "TableRules",
     "column_rules",
@@ -91,11 +93,13 @@ def flag(given: Any, place: str) -> bool:
 
 
 _LIMITS = ("rows", "groups", "rows_per_group")
+_PER_PERIOD = ("most", "per", "of")
 _TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today")
 _RECODING = ("trim", "fold", "map", "other")
 _COLUMN = ("type", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
 _PRIVATE, _EACH = "private", "each question"
-_MOST_ROWS, _LARGEST, _MOST_TEXTS = 2**20, 2**40, 10_000
+_EXAMPLE = '{ most = 8, per = "year", of = "admitted" }'
+_MOST_ROWS, LARGEST_ROWS, _MOST_TEXTS = 2**20, 2**40, 10_000
 
 
 @dataclass(frozen=True)
@@ -133,19 +137,26 @@ class TableRules:
     private_rows: bool = False
     chosen_rows: int | None = None
     today: datetime.date | None = None  # what CURRENT_DATE means
+    per_period: RowsPerPeriod | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit is declared, of any sort."""
+        return self.limits != Limits() or self.private_rows or bool(self.chosen_rows) or self.per_period is not None
 
 
 def table_rules(given: Any, place: str) -> TableRules:
     """Read the rules of a table, or say what is wrong with them and where."""
     only(section(given, place), _TABLE, place)
     private_rows, chosen_rows = given.get("rows") == _PRIVATE, _chosen_rows(given, place)
+    per_period = _per_period(given, place)
     limited = [name for name in _LIMITS if name in given]
     if isinstance(given.get("rows"), str) and not (private_rows or chosen_rows):
-        raise policy_error(inside(place, "rows"), f'must be a whole number, "{_PRIVATE}" or "{_EACH}".')
+        raise policy_error(inside(place, "rows"), f'must be a whole number, "{_PRIVATE}", "{_EACH}" or {_EXAMPLE}.')
     numbers = {
         name: whole(given[name], f"{inside(place, name)} in the policy")
         for name in limited
-        if not (name == "rows" and (private_rows or chosen_rows))
+        if not (name == "rows" and (private_rows or chosen_rows or per_period))
     }
     unit, public = given.get("unit"), flag(given.get("public", False), inside(place, "public"))
     if isinstance(unit, Mapping):
@@ -166,9 +177,32 @@ def table_rules(given: Any, place: str) -> TableRules:
     rules = {name: column_rules(part, inside(columns, name)) for name, part in listed.items()}
     for name in (name for name, part in rules.items() if public and part.rows_per_value is not None):
         raise policy_error(place, f"is public, so it protects nobody: leave {name}.rows_per_value out.")
-    return TableRules(
-        unit, Limits(**numbers), public, rules, private_rows, chosen_rows, _today(given.get("today"), place)
-    )
+    today = _today(given.get("today"), place)
+    return TableRules(unit, Limits(**numbers), public, rules, private_rows, chosen_rows, today, per_period)
+
+
+def _per_period(given: Mapping[str, Any], place: str) -> RowsPerPeriod | None:
+    """Rows in each calendar period: { most = 8, per = "year", of = "admitted" }.
+
+    >>> _per_period({"rows": {"most": 8, "per": "year", "of": "admitted"}}, "tables.visits")
+    RowsPerPeriod(most=8, per='year', of='admitted')
+    """
+    rows, rules = inside(place, "rows"), given.get("rows")
+    if not isinstance(rules, Mapping):
+        return None
+    only(section(rules, rows), _PER_PERIOD, rows)
+    for name in _PER_PERIOD:
+        if name not in rules:
+            raise policy_error(rows, f"needs {name}: write {_EXAMPLE}.")
+    for name in _LIMITS[1:]:
+        if name in given:
+            raise policy_error(inside(place, name), "cannot stand beside rows in each period: leave it out.")
+    per, of = rules["per"], rules["of"]
+    if per not in PERIODS:
+        raise policy_error(inside(rows, "per"), f"must be one of {', '.join(PERIODS)}.")
+    if not isinstance(of, str) or not of:
+        raise policy_error(inside(rows, "of"), "must be the name of a column of dates.")
+    return RowsPerPeriod(whole(rules["most"], f"{inside(rows, 'most')} in the policy"), str(per), of)
 
 
 def _today(given: Any, place: str) -> datetime.date | None:
@@ -198,7 +232,7 @@ def _chosen_rows(given: Mapping[str, Any], place: str) -> int | None:
             raise policy_error(most, f'is for rows = "{_EACH}" alone: leave it out.')
         return None
     number = whole(given.get("most_rows", _MOST_ROWS), f"{most} in the policy", least=2)
-    if number > _LARGEST:
+    if number > LARGEST_ROWS:
         raise policy_error(most, "must be at most 2^40: it is the largest limit that may be chosen.")
     return number
 

@@ -11,10 +11,11 @@ from noisette.engines.csv import first_line, no_column
 from noisette.engines.files import files_of, is_csv
 from noisette.errors import InputError
 from noisette.names import closest
-from noisette.policy.rules import ColumnRules, TableRules, inside, policy_error
+from noisette.policy.rules import LARGEST_ROWS, ColumnRules, TableRules, inside, policy_error
 from noisette.query.kind import LARGEST, Kind, Type, Value
 from noisette.query.operations import declared as settled
-from noisette.query.schema import Column, Link, Table
+from noisette.query.periods import MOST_PERIODS, number_of_periods
+from noisette.query.schema import Column, Link, RowsPerPeriod, Table
 
 __all__ = [
     "check_column",
@@ -82,6 +83,8 @@ def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
         check_column(own, stored, inside(place, "unit"))
     columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns")) for c, kept in stored.items()]
     known = tuple(c for c in columns if c is not None)
+    if rules.per_period is not None:
+        _check_period(rules.per_period, known, stored, inside(place, "rows"))
     return Table(
         name,
         known,
@@ -92,8 +95,30 @@ def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
         chosen_rows=rules.chosen_rows,
         unit_type=None if own is None else equality_type(stored[own]),
         today=rules.today,
+        per_period=rules.per_period,
         unusable={column: cure(kept) for column, kept in stored.items() if type_of(kept) is None},
     )
+
+
+def _check_period(limit: RowsPerPeriod, columns: tuple[Column, ...], stored: Mapping[str, str], place: str) -> None:
+    """Refuse a limit per period of what is no date with declared bounds, or of more periods and rows than count."""
+    check_column(limit.of, stored, inside(place, "of"))
+    [kind] = [column.kind for column in columns if column.name == limit.of]
+    if kind.type not in ("date", "timestamp"):
+        raise policy_error(inside(place, "of"), f"must name a column of dates, and {limit.of} holds {kind.type}.")
+    if not kind.bounded:
+        raise policy_error(
+            inside(place, "of"),
+            f"names {limit.of}, which has no declared bounds: write bounds = [2020-01-01, 2029-12-31] for it.",
+        )
+    if (number := number_of_periods(kind, limit.per)) is None:
+        raise policy_error(
+            inside(place, "per"), f"makes more than {MOST_PERIODS:,} periods between the bounds: write a longer one."
+        )
+    if limit.most * number > LARGEST_ROWS:
+        raise policy_error(
+            inside(place, "most"), f"allows more than 2^40 rows of one unit in {number:,} periods: write fewer."
+        )
 
 
 def equality_type(stored: str) -> str:
@@ -240,7 +265,8 @@ def declared_only(tables: Mapping[str, TableRules]) -> dict[str, Table]:
 
 def _typed(rules: TableRules) -> TableRules:
     columns = {name: part for name, part in rules.columns.items() if part.type}
-    return replace(rules, columns=columns, unit=rules.unit if rules.unit in columns else None)
+    per_period = rules.per_period if rules.per_period is not None and rules.per_period.of in columns else None
+    return replace(rules, columns=columns, unit=rules.unit if rules.unit in columns else None, per_period=per_period)
 
 
 # CSV files hold text alone, so their types are declared, never guessed from the rows

@@ -12,7 +12,7 @@ from fractions import Fraction
 from noisette.policy.rules import ColumnRules, TableRules, inside, toml_text
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.query.recode import Recode
-from noisette.query.schema import Column, Limits, Link, Schema, Table
+from noisette.query.schema import Column, Limits, Link, RowsPerPeriod, Schema, Table
 
 __all__ = ["Gap", "as_toml", "gaps", "with_gaps", "with_types"]
 
@@ -79,6 +79,8 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
     elif rules.unit is not None:
         yield _line("unit", rules.unit, "whose data a row is: each one of these is protected")
     limits = rules.limits
+    if rules.per_period is not None:
+        yield f"rows = {_per_period(rules.per_period)}  # of one unit in each calendar period"
     for name, number, why in (
         ("rows", _rows(rules), "of one unit, in all"),
         ("most_rows", rules.chosen_rows, "the largest limit that a question may choose"),
@@ -96,6 +98,15 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
 def _link(link: Link) -> str:
     pairs = ", ".join(f"{inside('', here)} = {toml_text(there)}" for here, there in link.on)
     return f"{{ through = {toml_text(link.table)}, on = {{ {pairs} }} }}"
+
+
+def _per_period(limit: RowsPerPeriod) -> str:
+    """A limit per period as it is written.
+
+    >>> print(_per_period(RowsPerPeriod(8, "year", "admitted")))
+    { most = 8, per = "year", of = "admitted" }
+    """
+    return f"{{ {', '.join(f'{name} = {_value(value)}' for name, value in vars(limit).items())} }}"
 
 
 def _rows(rules: TableRules) -> str | int | None:
@@ -184,7 +195,8 @@ def gaps(schema: Schema) -> list[Gap]:
 
 def _of_table(table: Table) -> Iterator[Gap]:
     place = inside("tables", table.name)
-    if table.unit is not None and table.limits == Limits() and not table.private_rows and not table.chosen_rows:
+    silent = table.limits == Limits() and not table.private_rows and not table.chosen_rows and not table.per_period
+    if table.unit is not None and silent:
         yield Gap(
             table.name,
             None,

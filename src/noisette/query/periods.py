@@ -31,7 +31,7 @@ from noisette.query.plan import Named
 from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod
 
-__all__ = ["MOST_PERIODS", "PERIODS", "Periods", "periods_of"]
+__all__ = ["MOST_PERIODS", "PERIODS", "Periods", "number_of_periods", "periods_of"]
 
 PERIODS = moments.UNITS[:5]
 """What a limit can be per: year, quarter, month, week, day."""
@@ -155,14 +155,27 @@ class Periods:
 
 def periods_of(kind: Kind, rule: RowsPerPeriod, name: str) -> Periods:
     """The periods that meet the bounds of a date, under the name that it has in a relation."""
-    known = declared(kind)
-    low, high = known.ends
-    starts = moments.firsts(rule.per, moment(low, kind.type), moment(high, kind.type), MOST_PERIODS)
-    if starts is None:
-        raise InputError(f"At most {MOST_PERIODS:,} periods may meet the bounds: declare a longer one than {rule.per}.")
+    low, high = declared(kind).ends
+    starts = _starts(kind, rule.per)
+    assert starts is not None
     begin = [max(int(since_1970(at)), int(low)) for at in starts]
     ends = [at - 1 for at in begin[1:]] + [int(high)]
     return Periods(rule.most, kind.type, tuple(zip(begin, ends, strict=True)), {name: Name(_AT)})
+
+
+def number_of_periods(kind: Kind, per: str) -> int | None:
+    """How many periods meet the bounds of a date; None if they are too many.
+
+    >>> number_of_periods(Kind("date", Fraction(18261), Fraction(18262)), "year")  # 2019-12-31 and 2020-01-01
+    2
+    """
+    starts = _starts(kind, per)
+    return None if starts is None else len(starts)
+
+
+def _starts(kind: Kind, per: str) -> list[datetime.date] | None:
+    low, high = (moment(end, kind.type) for end in declared(kind).ends)
+    return moments.firsts(per, low, high, MOST_PERIODS)
 
 
 @lru_cache(maxsize=MOST_PERIODS)
