@@ -117,9 +117,7 @@ class Contribution:
         return replace(self, groups=most, rows=rows, total=min(self.total, most * rows))
 
 
-def contribution(
-    shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
-) -> tuple[Contribution, Limits | None]:
+def contribution(shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()) -> tuple[Contribution, Limits | None]:
     """What one unit contributes at most, and the limits that see to it (None where nothing has to be cut).
 
     Where rows are limited in calendar periods, the `keys` of the groups say how many of them are in one group.

@@ -106,7 +106,12 @@ class LeftOut(JsonQuestion):
         )
 
     def _cells(self, rows: Frame, schema: Schema) -> Cells:
-        _one_table(rows)
+        limit = schema[_one_table(rows)].per_period
+        if limit is not None and (self.bounds is None or self.column == limit.of):
+            raise InputError(
+                f"The policy retains at most {limit} before any question, so that none sees what is left out of it: "
+                "ask about bounds of another column."
+            )
         if self.bounds is not None:
             return values_between(rows.relation, self.column or "", self.bounds, schema)
         if self.rows is not None:
@@ -142,12 +147,14 @@ def _plain(bound: Any) -> int | Fraction | str:
     return found.numerator if found.denominator == 1 else found
 
 
-def _one_table(rows: Frame) -> None:
+def _one_table(rows: Frame) -> str:
+    """The table whose limits are asked about."""
     relation = rows.relation
     while isinstance(relation, Where):
         relation = relation.source
     if not isinstance(relation, Scan) or rows.keys is not None:
         raise InputError('Limits belong to one table: ask of=curator.table("visits"), or where(...) of it.')
+    return relation.table
 
 
 def _noise(spend: Promise, moved: Sensitivity) -> Geometric | Gaussian:

@@ -85,7 +85,10 @@ class Rows:
     def _per_period(self, scan: Scan, table: Table, limit: RowsPerPeriod) -> Iterator[Row]:
         """Of each unit the first rows in each period, in an order by all columns, and none without a date."""
         kind = declared(table.column(limit.of).kind)
-        of_any_date, names = replace(kind, low=None, high=None, keys=None, nullable=True), [c.name for c in table.columns]
+        of_any_date, names = (
+            replace(kind, low=None, high=None, keys=None, nullable=True),
+            [c.name for c in table.columns],
+        )
         low, high = (moment(end, kind.type) for end in kind.ends)
         found = []
         for stored, row in self._owned(scan, table):
@@ -106,7 +109,10 @@ class Rows:
                 yield stored, made
                 continue
             for unit in units(stored):
-                yield stored, made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])}
+                yield (
+                    stored,
+                    made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])},
+                )
 
     def _units(self, table: Table) -> Callable[[Row], list[Any]]:
         """Whose a stored row is: its own unit, or the unit of the row that its key refers to; NULL refers to none."""

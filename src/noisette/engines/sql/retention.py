@@ -62,7 +62,9 @@ def retained_of_few(rows: exp.Select, names: Iterable[str], limit: int) -> exp.S
 def _of_few(rows: exp.Select, names: Iterable[str], limit: int, by: Sequence[str], order_by: exp.Expr) -> exp.Select:
     same = {name: column(name) for name in names}
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=number(limit))
-    crowded = selected(rows.copy(), {UNIT: column(UNIT)}).group_by(*map(column, by), copy=False).having(more, copy=False)
+    crowded = (
+        selected(rows.copy(), {UNIT: column(UNIT)}).group_by(*map(column, by), copy=False).having(more, copy=False)
+    )
     among = exp.In(this=column(UNIT), query=crowded.subquery(copy=False))
     others = selected(rows.copy(), same).where(exp.Not(this=among.copy()), copy=False)
     some = exp.select(exp.Star()).from_(rows.subquery("rows", copy=False), copy=False).where(among, copy=False)

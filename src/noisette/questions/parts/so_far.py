@@ -33,7 +33,7 @@ from noisette.query.plan import Aggregate, Copies, Key, PerUnit, Query, Relation
 from noisette.query.prepare import Prepared, read_of
 from noisette.query.reads import tables_of
 from noisette.query.schema import Limits, Schema
-from noisette.query.shape import ROW, Shape
+from noisette.query.shape import ROW, RetainedPerPeriod, Shape
 from noisette.query.stability import shape_of
 from noisette.releases.streams.participation import Participation
 
@@ -61,6 +61,11 @@ def prepared(rows: Frame, by: str | None, values: tuple[Expression, ...], asked:
     shape = shape_of(query.source, schema)
     if shape.public:
         raise InputError("All tables of this question are public: read them directly, no noise is needed.")
+    if any(isinstance(part, RetainedPerPeriod) for part in shape.retained):
+        raise InputError(
+            "A stream counts rows that stay once they are there, and by a limit of rows in each period a row that "
+            "comes can take the place of another: ask the owner to declare rows = 10, a number in all."
+        )
     if not _stays(query.source, schema) or (shape.unit == ROW and shape.rows != 1):
         raise InputError(
             "A stream counts rows that stay once they are there: leave out sub-queries, joins of private tables, "
@@ -244,8 +249,8 @@ def _stays(relation: Relation, schema: Schema) -> bool:
 
     Sub-queries per unit compare a unit's rows with each other, and joins that multiply rows retain some of them.
     """
-    if isinstance(relation, Scan):  # of a limit per period, other rows may be retained when one comes
-        return schema[relation.table].per_period is None
+    if isinstance(relation, Scan):
+        return True
     if isinstance(relation, Where | Select):
         return _stays(relation.source, schema)
     if isinstance(relation, PerUnit | Copies) or shape_of(relation, schema).retained:
