@@ -32,11 +32,12 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
+from noisette.query.known import since_1970
 from noisette.query.measure import Measure, Request
 from noisette.query.plan import Join, Scan, Where
 from noisette.query.prepare import prepare
 from noisette.query.recode import Recode
-from noisette.query.schema import Column, Limits, Table
+from noisette.query.schema import Column, Limits, RowsPerPeriod, Table
 from noisette.query.sql import parse
 
 SECRET = bytes(range(16))
@@ -372,6 +373,42 @@ CASES = {
         described(Limits(rows=2)),
     ),
 }
+AT = kind("timestamp", *(since_1970(datetime.datetime(2020, month, 28, month)) for month in (2, 11)))
+
+
+def per_period(most, per, of="day", **changed):
+    """The table of odd values with a limit per period in place of others."""
+    return replace(described(Limits(), **changed), per_period=RowsPerPeriod(most, per, of))
+
+
+BY_YEAR = "SELECT EXTRACT(year FROM day) AS y, COUNT(*) AS n, COUNT(DISTINCT who) AS u, SUM(age) AS a FROM t GROUP BY y"
+CASES |= {
+    "a row a year": sql("SELECT COUNT(*) AS n, SUM(age) AS a FROM t", per_period(1, "year")),
+    "two rows a year": sql(BY_YEAR, per_period(2, "year")),
+    "two rows a year, of names": sql(BY_YEAR, per_period(2, "year", who=kind("text")), tuple(NAMES)),
+    "a row a week, of doubles": sql(
+        "SELECT ward, COUNT(*) AS n, SUM(pay) AS s FROM t WHERE day >= DATE '2020-01-01' GROUP BY ward",
+        per_period(1, "week", who=kind("real")),
+        tuple(DOUBLES),
+    ),
+    "a row a month of a timestamp": sql(
+        "SELECT COUNT(*) AS n, SUM(price) AS s FROM t WHERE EXTRACT(month FROM at) > 3",
+        per_period(1, "month", "at", at=AT),
+    ),
+    "a row a quarter of what has no NULL": sql(
+        "SELECT DATE_TRUNC('quarter', at) AS q, COUNT(*) AS n FROM t GROUP BY q",
+        per_period(1, "quarter", "at", at=replace(AT, nullable=False)),
+    ),
+    "rows of a day, joined": sql(
+        "SELECT COUNT(*) AS n, SUM(b.pay) AS p FROM t a JOIN u b ON a.who = b.who WHERE EXTRACT(month FROM a.at) < 6",
+        per_period(1, "quarter", "at", at=AT),
+    ),
+    "rows of a year per unit": sql(
+        "SELECT y, COUNT(*) AS n, SUM(LEAST(c, 3)) AS s FROM (SELECT who, EXTRACT(year FROM day) AS y, COUNT(*) AS c "
+        "FROM t GROUP BY who, EXTRACT(year FROM day)) AS q GROUP BY y",
+        per_period(2, "year"),
+    ),
+}
 for limits, (name, people) in itertools.product(
     LIMITS, {"numbers": NUMBERS, "names": NAMES, "doubles": DOUBLES}.items()
 ):
@@ -401,7 +438,7 @@ def agrees(make, hash_of, case):
 
 DOZEN = [
     *("everything", "by age and truth", "without bounds", "text", "spread", "a public side that repeats"),
-    *("two private sides", "per unit", "per unit and key", "bounded, names, rows 3"),
+    *("two private sides", "per unit", "per unit and key", "bounded, names, rows 3", "two rows a year, of names"),
     *("bounded, doubles, groups 2, rows_per_group 1, unknown keys", "bounded, numbers, rows 1, no keys"),
 ]  # for Spark itself, which takes a second for each; pysail is asked everything
 LATE = ("spark", "pysail, files", "spark, files")
@@ -515,6 +552,11 @@ def null_is_dropped(value, kind, stored, clean=memory_rows.clean):
     return clean(value, replace(kind, nullable=True), stored)
 
 
+def null_dates_too(self, scan, table, limit, plain=memory_rows.Rows._per_period):
+    yield from plain(self, scan, table, limit)
+    yield from (row for stored, row in self._owned(scan, table) if stored[limit.of][0] is None)
+
+
 BY_WARD = "bounded, names, rows 3"
 TWINS = {  # with the case that convicts each
     "forgets to bound": (Unbounded, {}, BY_WARD),
@@ -526,6 +568,8 @@ TWINS = {  # with the case that convicts each
     "takes NaN for 0": (Memory, {"rows.clean": nan_is_zero}, "by a real on a grid"),
     "leaves NULL where it is declared away": (Memory, {"rows.clean": null_is_dropped}, "everything"),
     "rounds halves to even": (Memory, {"values._half_away": round}, "everything"),
+    "takes months of all years for one period": (Memory, {"rows.truncated": lambda _, at: at.month}, "a row a year"),
+    "retains rows without a date": (Memory, {"rows.Rows._per_period": null_dates_too}, "a row a year"),
     "retains all rows in joins": (Memory, {"rows._retained": lambda rows, limit: list(rows)}, "two private sides"),
 }
 

@@ -5,7 +5,7 @@ engines. Then all tables of at most three rows and their neighbours say what one
 """
 
 import datetime
-from collections import Counter, defaultdict
+from collections import defaultdict
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.query import periods
 from noisette.query.canonical import canonical
-from noisette.query.expression import Call, Name
+from noisette.query.expression import Call
 from noisette.query.kind import Kind
 from noisette.query.known import since_1970
 from noisette.query.moments import truncated
@@ -27,7 +27,6 @@ from noisette.query.periods import MOST_PERIODS, PERIODS, Periods, number_of_per
 from noisette.query.plan import Where
 from noisette.query.prepare import prepare
 from noisette.query.schema import Column, RowsPerPeriod, Table
-from noisette.query.shape import Shape
 from noisette.query.sql import parse
 
 DAY, TIME = datetime.date, datetime.datetime
@@ -86,7 +85,7 @@ CONDITIONS = {  # with the years and the months that they leave
     "d + INTERVAL 1 MONTH < DATE '2020-01-15'": (1, 2),
     "year(d) * 100 + month(d) BETWEEN 202002 AND 202003": (1, 12),  # sums are known by their bounds alone
     "year(d) % 2 = 1": (4, 28),
-    "extract(week FROM d) = 1 AND month(d) = 12": (2, 2),
+    "extract(week FROM d) = 1 AND month(d) = 12": (3, 1),  # each part is possible in 2020
     "d IS NULL": (4, 28),
     "d = DATE '2030-01-01'": (1, 1),
     "k = 2": (4, 28),
@@ -110,9 +109,9 @@ def condition_of(relation):
     return relation.condition if isinstance(relation, Where) else None
 
 
-@pytest.mark.slow_after(4)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [DATES, TIMES], ids=["dates", "timestamps"])
-@pytest.mark.parametrize("per", PERIODS[::-1])
+@pytest.mark.parametrize("per", PERIODS)
 def test_no_day_that_meets_a_condition_is_in_another_period(kind, per):
     assert list(missed(kind, per)) == []
 
@@ -151,9 +150,9 @@ KEYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_after(4)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("kind", [DATES, TIMES], ids=["dates", "timestamps"])
-@pytest.mark.parametrize("per", PERIODS[::-1])
+@pytest.mark.parametrize("per", PERIODS)
 def test_no_key_is_in_more_periods_than_stated(kind, per):
     assert list(joined(kind, per)) == []
 
@@ -193,7 +192,7 @@ STATED = {  # groups, rows in one, rows in all, of 4 rows a year in the years 20
     "t": (2, 16, 16),
     "year(d), t": (8, 4, 16),
     "year(d), month(d)": (12, 4, 16),
-    "CASE WHEN year(d) > 2020 THEN 1 END": (2, 8, 16),
+    "CASE WHEN year(d) > 2020 THEN 1 END": (2, 16, 16),
     "CASE WHEN k = 1 THEN year(d) END": (5, 16, 16),
 }
 

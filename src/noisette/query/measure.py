@@ -134,8 +134,7 @@ def contribution(shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
     if shape.rows is not None:  # a join bounded what one unit produces, or a limit per period
         part = Contribution(shape.rows if grouped else 1, shape.rows, shape.rows)
         if keys and shape.periods is not None:
-            groups, rows = (min(most, shape.rows) for most in shape.periods.spread(keys))
-            part = Contribution(groups, rows, min(shape.rows, groups * rows))
+            part = _in_periods(shape.rows, *shape.periods.spread(keys))
         return part, Limits(rows=shape.rows)
     limits = shape.limits if grouped else replace(shape.limits, groups=None)
     rows = _least(limits.rows, limits.rows_per_group)
@@ -154,6 +153,11 @@ def contribution(shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
     total = _least(limits.rows, groups * rows)
     assert total is not None
     return Contribution(groups, rows, total), limits
+
+
+def _in_periods(total: int, groups: int, rows: int) -> Contribution:
+    groups, rows = min(groups, total), min(rows, total)
+    return Contribution(groups, rows, min(total, groups * rows))
 
 
 def moved(shape: Shape, *, grouped: bool) -> Contribution | None:

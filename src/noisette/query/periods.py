@@ -2,8 +2,9 @@
 
 Of a table with a limit per period (`RowsPerPeriod`) at most `most` rows of one unit are retained in each period that
 meets the bounds of its date. What computes with that date alone is looked at in one period after the other, by the
-rules that hold for its operations (`kind_of`): a condition that can be true in p periods leaves p · most rows of a unit;
-keys that are equal in at most k periods join at most k · most rows of it in one group. What is not certain is possible.
+rules that hold for its operations (`kind_of`): a condition that can be true in p periods leaves p · most rows of a
+unit; keys that are equal in at most k periods join at most k · most rows of it in one group. What is not certain is
+possible.
 
 Other columns are never looked at: a column may hold values that are none of its declared keys. Neither are real
 numbers, whose rounding depends on bounds; years, months and days are whole numbers and exact.
@@ -99,7 +100,7 @@ class Periods:
         return replace(self, most=max(self.most if there is None else len(there) for there in groups)).of(keys)
 
     def _groups(self, found: Sequence[Sequence[Kind] | None]) -> list[set[tuple[Value, ...]] | None]:
-        """For each period the groups that rows can be in; None where they are not known, or more than rows of a unit."""
+        """For each period the groups of its rows; None where they are not known, or more than a unit has rows."""
         groups: list[set[tuple[Value, ...]] | None] = []
         for i in range(len(self.spans)):
             listed = [None if kinds is None else _listed(kinds[i], self.most) for kinds in found]
@@ -252,8 +253,13 @@ def _ends(kind: Kind) -> tuple[Fraction, Fraction] | None:
 
 
 _OPPOSITE: Mapping[Operation, Operation] = {
-    "equal": "unequal", "unequal": "equal", "less": "at_least", "at_least": "less", "more": "at_most", "at_most": "more",
-}  # fmt: skip
+    "equal": "unequal",
+    "unequal": "equal",
+    "less": "at_least",
+    "at_least": "less",
+    "more": "at_most",
+    "at_most": "more",
+}
 
 
 def _compared(operation: Operation, kinds: Sequence[Kind | None], want: bool) -> bool:

@@ -60,7 +60,8 @@ class Shape:
 
     `columns` by name · `unit`: None if the relation is public, ROW, or the name of the declared unit column ·
     `rows`: the most rows one unit can own, None if unlimited · `limits`: what the owner allows a question to use ·
-    `retained`: where joins within it, or its tables, retain rows · `through`: foreign keys by which rows of its tables have a unit ·
+    `retained`: where joins within it, or its tables, retain rows · `through`: foreign keys by which rows of its
+    tables have a unit ·
     `moved`: what one unit can change if rows belong to several; `unit` is ROW then, as no row has one of its own ·
     `periods`: in which calendar periods the rows can lie, where their table limits those of a unit in each.
     """
