@@ -1,6 +1,7 @@
 """Policies: every mistake gets one sentence that names its place, and what is written reads back equal."""
 
 import datetime
+import tomllib
 from fractions import Fraction
 
 import pytest
@@ -13,7 +14,8 @@ from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import ColumnRules, TableRules
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.query.kind import in_order
-from noisette.query.schema import Limits, Link
+from noisette.query.periods import PERIODS
+from noisette.query.schema import Limits, Link, RowsPerPeriod
 
 BUDGET = {"epsilon": "2", "delta": "1e-6"}
 
@@ -195,7 +197,9 @@ def tables(draw):
     unit = draw(st.none() | names | st.builds(Link, names, keys.map(tuple)))
     limit = st.none() | st.integers(1, 10**6)
     limits = Limits(draw(limit), draw(limit), draw(limit)) if unit else Limits()
-    return TableRules(unit, limits, False, rules, today=draw(st.none() | st.dates()))
+    dated = st.builds(RowsPerPeriod, st.integers(1, 10**6), st.sampled_from(PERIODS), names)
+    per_period = draw(dated) if unit and limits == Limits() else None
+    return TableRules(unit, limits, False, rules, today=draw(st.none() | st.dates()), per_period=per_period)
 
 
 amounts = st.fractions(min_value=Fraction(1, 10**9), max_value=100, max_denominator=10**9)
@@ -220,3 +224,14 @@ def test_the_file_can_be_read_by_people():
     assert 'epsilon = "2"\ndelta = "1e-6"  # far below one in all units\n' in text
     assert "rows = 10  # of one unit, in all" in text
     assert max(map(len, text.splitlines())) < 110
+
+
+def test_a_limit_per_period_is_written_and_read():
+    bounds = (datetime.date(2020, 1, 1), datetime.date(2022, 12, 31))
+    rules = TableRules("patient", columns={"d": ColumnRules(bounds=bounds)}, per_period=RowsPerPeriod(8, "year", "d"))
+    policy = nz.Policy(Approx(2, "1e-6"), {"visits": rules})
+    text = policy.to_toml()
+    assert 'rows = { most = 8, per = "year", of = "d" }  # of one unit in each calendar period' in text
+    assert "# rows beyond them are left out" in text
+    assert "clamped" not in text
+    assert read_policy(tomllib.loads(text)) == policy

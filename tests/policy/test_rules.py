@@ -8,7 +8,7 @@ import pytest
 from noisette.errors import InputError
 from noisette.policy.rules import ColumnRules, TableRules, column_rules, table_rules
 from noisette.policy.tables import described, type_of
-from noisette.query.schema import Limits
+from noisette.query.schema import Limits, RowsPerPeriod, protected
 
 DAY = datetime.date(1970, 1, 11)
 
@@ -111,3 +111,61 @@ def test_rows_per_value_is_a_whole_number_of_a_private_column():
             column_rules({"rows_per_value": wrong}, "ward")
     with pytest.raises(InputError, match=r"leave ward\.rows_per_value out"):
         table_rules({"public": True, "columns": {"ward": {"rows_per_value": 3}}}, "tables.wards")
+
+
+# Rows in each calendar period
+
+YEARS = {"most": 8, "per": "year", "of": "x"}
+BETWEEN = {"bounds": [datetime.date(2020, 1, 1), datetime.date(2022, 12, 31)]}
+
+
+def dated(rows, stored="DATE", column=None, **more):
+    rules = {"unit": "u", "rows": rows, "columns": {"x": BETWEEN if column is None else column}, **more}
+    return described("t", table_rules(rules, "tables.t"), {"u": "BIGINT", "x": stored})
+
+
+@pytest.mark.parametrize("stored", ["DATE", "TIMESTAMP", "TIMESTAMP_NS"])
+def test_rows_in_each_period_are_read(stored):
+    table = dated(YEARS, stored)
+    assert (table.per_period, table.limits) == (RowsPerPeriod(8, "year", "x"), Limits())
+    assert protected(table) == "all rows of one u are protected together (rows 8 per year of x)"
+
+
+def test_a_date_that_is_stored_as_text_is_declared_as_one():
+    assert dated(YEARS, "VARCHAR", {"type": "date", **BETWEEN}).per_period is not None
+
+
+LONG = {"bounds": [datetime.date(1900, 1, 1), datetime.date(2022, 12, 31)]}
+WRONG = [
+    ({"rows": {**YEARS, "per": "decade"}}, "rows.per in the policy must be one of year, quarter, month, week, day."),
+    ({"rows": {**YEARS, "per": ["year"]}}, "rows.per in the policy must be one of year, quarter, month, week, day."),
+    ({"rows": {**YEARS, "most": 0}}, "rows.most in the policy must be a whole number, at least 1."),
+    ({"rows": {**YEARS, "most": 1.5}}, "rows.most in the policy must be a whole number, at least 1."),
+    ({"rows": {**YEARS, "of": 3}}, "rows.of in the policy must be the name of a column of dates."),
+    ({"rows": {**YEARS, "of": "y"}}, "rows.of in the policy names a column that the data does not have"),
+    ({"rows": {**YEARS, "of": "u"}}, "rows.of in the policy must name a column of dates, and u holds integer."),
+    ({"rows": {"most": 8, "per": "year"}}, "rows in the policy needs of: write { most = 8,"),
+    ({"rows": {**YEARS, "least": 1}}, "rows.least in the policy is unknown"),
+    ({"rows": {}}, "rows in the policy needs most: write { most = 8,"),
+    ({"rows": YEARS, "column": {}}, "rows.of in the policy names x, which has no declared bounds: write bounds = ["),
+    ({"rows": YEARS, "column": {"bounds": "private"}}, "rows.of in the policy names x, which has no declared bounds"),
+    ({"rows": {**YEARS, "per": "day"}, "column": LONG}, "rows.per in the policy makes more than 10,000 periods"),
+    ({"rows": {**YEARS, "most": 2**40}}, "rows.most in the policy allows more than 2^40 rows of one unit in 3 periods"),
+    ({"rows": YEARS, "groups": 3}, "groups in the policy cannot stand beside rows in each period: leave it out."),
+    ({"rows": YEARS, "rows_per_group": 3}, "rows_per_group in the policy cannot stand beside rows in each period"),
+    ({"rows": YEARS, "most_rows": 8}, 'most_rows in the policy is for rows = "each question" alone: leave it out.'),
+    ({"rows": YEARS, "unit": None}, "rows in the policy limits nobody"),
+    (
+        {"rows": YEARS, "public": True, "unit": None},
+        "t in the policy is public, so it protects nobody: leave rows out.",
+    ),
+    ({"rows": "often"}, 'rows in the policy must be a whole number, "private", "each question" or { most = 8,'),
+]
+
+
+@pytest.mark.parametrize(("rules", "message"), WRONG, ids=[message[:60] for _, message in WRONG])
+def test_what_is_no_limit_per_period_is_refused(rules, message):
+    with pytest.raises(InputError) as caught:
+        dated(**rules)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -92,7 +92,8 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
     if rules.today is not None:
         yield _line("today", rules.today, "what CURRENT_DATE means in a question")
     for name, column in rules.columns.items():
-        yield from ["", f"[{inside(inside(place, 'columns'), name)}]", *_column(column)]
+        dated = rules.per_period is not None and rules.per_period.of == name
+        yield from ["", f"[{inside(inside(place, 'columns'), name)}]", *_column(column, dated=dated)]
 
 
 def _link(link: Link) -> str:
@@ -113,11 +114,12 @@ def _rows(rules: TableRules) -> str | int | None:
     return "private" if rules.private_rows else "each question" if rules.chosen_rows else rules.limits.rows
 
 
-def _column(rules: ColumnRules) -> Iterator[str]:
+def _column(rules: ColumnRules, *, dated: bool) -> Iterator[str]:
     if rules.type is not None:
         yield _line("type", rules.type)
     if rules.bounds is not None or rules.private_bounds:
-        yield _line("bounds", rules.bounds or "private", "values beyond them are clamped")
+        beyond = "rows beyond them are left out" if dated else "values beyond them are clamped"
+        yield _line("bounds", rules.bounds or "private", beyond)
     if rules.grid is not None:
         yield _line("grid", rules.grid, "values are rounded to multiples of it")
     if rules.keys is not None or rules.private_keys:
