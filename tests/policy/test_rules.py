@@ -159,7 +159,7 @@ WRONG = [
         {"rows": YEARS, "public": True, "unit": None},
         "t in the policy is public, so it protects nobody: leave rows out.",
     ),
-    ({"rows": "often"}, 'rows in the policy must be a whole number, "private", "each question" or { most = 8,'),
+    ({"rows": "often"}, 'rows in the policy must be a whole number, "private" or "each question", or { most = 8,'),
 ]
 
 

@@ -152,7 +152,7 @@ def table_rules(given: Any, place: str) -> TableRules:
     per_period = _per_period(given, place)
     limited = [name for name in _LIMITS if name in given]
     if isinstance(given.get("rows"), str) and not (private_rows or chosen_rows):
-        raise policy_error(inside(place, "rows"), f'must be a whole number, "{_PRIVATE}", "{_EACH}" or {_EXAMPLE}.')
+        raise policy_error(inside(place, "rows"), f'must be a whole number, "{_PRIVATE}" or "{_EACH}", or {_EXAMPLE}.')
     numbers = {
         name: whole(given[name], f"{inside(place, name)} in the policy")
         for name in limited
