@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience
+from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience, undeclared
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
@@ -168,9 +168,7 @@ def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Ga
             f"A CSV file does not say its types: choose them in {made.policy_file.name}, until then all is text."
         )
     if missing:
-        console.print(f"Not declared yet. Write into {made.policy_file.name} what you know from elsewhere:\n")
-    for gap in missing:
-        console.print(f"[{gap.place}]\n{gap.line}  # {gap.why}")
+        console.print(undeclared(made.policy_file.name, missing, policy.tables))
     where = "" if Path.cwd().is_relative_to(made.folder) else f" --project {_near(made.folder)}"
     console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
 

@@ -17,6 +17,7 @@ from noisette.query.recode import Recode
 from noisette.query.schema import Limits, Link
 
 __all__ = [
+    "PLACEHOLDER",
     "ColumnRules",
     "TableRules",
     "column_rules",
@@ -87,6 +88,19 @@ def flag(given: Any, place: str) -> bool:
     return given
 
 
+PLACEHOLDER = "…"
+"""What stands in a template where a value is to be written; nothing is read while one is left."""
+
+
+def _check_filled(given: Mapping[str, Any], place: str) -> None:
+    """Refuse what a template leaves open: a placeholder alone, or among the values of a list."""
+    for name, value in given.items():
+        if PLACEHOLDER in (value if isinstance(value, list | tuple) else [value]):
+            raise policy_error(
+                inside(place, name), f'still holds "{PLACEHOLDER}": write what is true in its place, or take it out.'
+            )
+
+
 # What is declared
 
 
@@ -138,6 +152,7 @@ class TableRules:
 def table_rules(given: Any, place: str) -> TableRules:
     """Read the rules of a table, or say what is wrong with them and where."""
     only(section(given, place), _TABLE, place)
+    _check_filled(given, place)
     private_rows, chosen_rows = given.get("rows") == _PRIVATE, _chosen_rows(given, place)
     limited = [name for name in _LIMITS if name in given]
     if isinstance(given.get("rows"), str) and not (private_rows or chosen_rows):
@@ -206,6 +221,7 @@ def _chosen_rows(given: Mapping[str, Any], place: str) -> int | None:
 def column_rules(given: Any, place: str) -> ColumnRules:
     """Read the rules of a column, or say what is wrong with them and where."""
     only(section(given, place), _COLUMN, place)
+    _check_filled(given, place)
     bounds, keys, most = given.get("bounds"), given.get("keys"), given.get("rows_per_value")
     private_bounds, private_keys = (isinstance(part, str) and part == _PRIVATE for part in (bounds, keys))
     listed = None if keys is None or private_keys else _keys(keys, inside(place, "keys"))
