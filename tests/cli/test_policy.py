@@ -249,12 +249,15 @@ HEAD = "patient_id{0}größe{0}day"
         (HEAD.format(",").encode("latin-1") + b"\n", "is not saved as UTF-8 (Latin-1 or Windows-1252 are likely)"),
         (HEAD.format(",").encode("utf-16"), "is saved as UTF-16: save it as UTF-8."),
         (HEAD.format(",").encode("utf-16-le"), "is saved as UTF-16: save it as UTF-8."),
-        (HEAD.format(";").encode(), "separates its columns by semicolons: save it with commas instead."),
+        (
+            HEAD.format(";").encode(),
+            'its columns by semicolons: save it with commas instead, or let its policy say delimiter = ";".',
+        ),
         (b"\xef\xbb\xbf" + HEAD.format(";").encode(), "separates its columns by semicolons"),
         (HEAD.format("\t").encode(), "separates its columns by tabs"),
         (
             HEAD.format(";").encode("latin-1"),
-            "likely) and separates its columns by semicolons: save it as UTF-8, with commas",
+            'semicolons: save it as UTF-8, with commas instead, or let its policy say encoding = "latin-1" and delim',
         ),
         (b"", "has no first line that names its columns: is it empty?"),
         (b"\xef\xbb\xbf\r\n", "has no first line"),

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, get_args
 
+from noisette.engines.csv_form import DELIMITERS, ENCODINGS, PLAIN, Form
 from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
 from noisette.names import closest
+from noisette.query.formats import fault
 from noisette.query.kind import Type, Value, in_order
 from noisette.query.recode import Recode
 from noisette.query.schema import Limits, Link
@@ -105,9 +107,10 @@ def _check_filled(given: Mapping[str, Any], place: str) -> None:
 
 
 _LIMITS = ("rows", "groups", "rows_per_group")
-_TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today")
+_FORM = ("encoding", "delimiter", "line_breaks")
+_TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today", *_FORM)
 _RECODING = ("trim", "fold", "map", "other")
-_COLUMN = ("type", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
+_COLUMN = ("type", "format", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
 _PRIVATE, _EACH = "private", "each question"
 _MOST_ROWS, _LARGEST, _MOST_TEXTS = 2**20, 2**40, 10_000
 
@@ -130,6 +133,7 @@ class ColumnRules:
     group: bool = True
     recode: Recode | None = None
     rows_per_value: int | None = None
+    format: str | None = None  # in which texts write dates
 
 
 @dataclass(frozen=True)
@@ -147,6 +151,7 @@ class TableRules:
     private_rows: bool = False
     chosen_rows: int | None = None
     today: datetime.date | None = None  # what CURRENT_DATE means
+    form: Form = PLAIN  # how CSV files are written
 
 
 def table_rules(given: Any, place: str) -> TableRules:
@@ -181,9 +186,19 @@ def table_rules(given: Any, place: str) -> TableRules:
     rules = {name: column_rules(part, inside(columns, name)) for name, part in listed.items()}
     for name in (name for name, part in rules.items() if public and part.rows_per_value is not None):
         raise policy_error(place, f"is public, so it protects nobody: leave {name}.rows_per_value out.")
-    return TableRules(
-        unit, Limits(**numbers), public, rules, private_rows, chosen_rows, _today(given.get("today"), place)
-    )
+    today, form = _today(given.get("today"), place), _form(given, place)
+    return TableRules(unit, Limits(**numbers), public, rules, private_rows, chosen_rows, today, form)
+
+
+def _form(given: Mapping[str, Any], place: str) -> Form:
+    """How the CSV files of a table are written."""
+    encoding, delimiter = given.get("encoding", PLAIN.encoding), given.get("delimiter")
+    name = encoding.lower().replace("_", "-") if isinstance(encoding, str) else ""
+    if name not in ENCODINGS:
+        raise policy_error(inside(place, "encoding"), f"must be one of {', '.join(map(toml_text, ENCODINGS))}.")
+    if delimiter is not None and (not isinstance(delimiter, str) or delimiter not in DELIMITERS):
+        raise policy_error(inside(place, "delimiter"), f"must be one of {', '.join(map(toml_text, DELIMITERS))}.")
+    return Form(name, delimiter, flag(given.get("line_breaks", False), inside(place, "line_breaks")))
 
 
 def _today(given: Any, place: str) -> datetime.date | None:
@@ -237,7 +252,21 @@ def column_rules(given: Any, place: str) -> ColumnRules:
         flag(given.get("group", True), inside(place, "group")),
         recode,
         None if most is None else whole(most, f"{inside(place, 'rows_per_value')} in the policy"),
+        _format(given, place),
     )
+
+
+def _format(given: Mapping[str, Any], place: str) -> str | None:
+    """In which form the texts of a column write its dates."""
+    format, here = given.get("format"), inside(place, "format")
+    if format is None:
+        return None
+    if given.get("type") not in ("date", "timestamp"):
+        raise policy_error(here, 'is for texts that are dates: say type = "date" or type = "timestamp" beside it.')
+    wrong = fault(format, time=given["type"] == "timestamp") if isinstance(format, str) else "must be a text."
+    if wrong is not None:
+        raise policy_error(here, wrong)
+    return str(format)
 
 
 def _type(given: Any, place: str) -> Type | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from noisette.engines.csv_form import PLAIN
 from noisette.policy.rules import PLACEHOLDER, ColumnRules, TableRules, inside, toml_text
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.query.recode import Recode
@@ -95,6 +96,16 @@ def _own_lines(rules: TableRules) -> Iterator[str]:
             yield _line(name, number, why)
     if rules.today is not None:
         yield _line("today", rules.today, "what CURRENT_DATE means in a question")
+    for name, value in vars(rules.form).items():
+        if value != getattr(PLAIN, name):
+            yield _line(name, value, _FORM[name])
+
+
+_FORM = {
+    "encoding": "of the CSV files",
+    "delimiter": "between the fields of the CSV files",
+    "line_breaks": "there are some within quotes, in CSV files that quote as RFC 4180 says",
+}
 
 
 def _link(link: Link) -> str:
@@ -109,6 +120,8 @@ def _rows(rules: TableRules) -> str | int | None:
 def _column(rules: ColumnRules) -> Iterator[str]:
     if rules.type is not None:
         yield _line("type", rules.type)
+    if rules.format is not None:
+        yield _line("format", rules.format, "how texts write it")
     if rules.bounds is not None or rules.private_bounds:
         yield _line("bounds", rules.bounds or "private", "values beyond them are clamped")
     if rules.grid is not None:

@@ -11,6 +11,7 @@ import pyarrow
 from sqlglot import exp
 
 from noisette.engines.contract import CLEAN, Source, base_type
+from noisette.engines.csv_form import Form
 from noisette.engines.duckdb.held import asked_columns, bounded_key, held_columns, serves
 from noisette.engines.duckdb.opening import connected
 from noisette.engines.duckdb.retained import RetainedRows, retained_rows
@@ -94,7 +95,8 @@ class DuckDB(Source):
     """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
-    in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
+    in place of the mapping gives all its tables. CSV needs the schema, and `forms` says how it is written. What is
+    opened must not change while it is open.
     A column that can fail to be read is stored as what no question can use (`opening`).
     Answers are the same for any order of the rows and any number of threads.
 
@@ -108,12 +110,13 @@ class DuckDB(Source):
         self,
         tables: Mapping[str, Opened] | str | Path,
         schema: Schema | None = None,
+        forms: Mapping[str, Form] | None = None,
         *,
         threads: int | None = None,
         most_tables: int = 4,
         most_bytes: int = 2**31,
     ) -> None:
-        self._engine = connected(tables, schema, threads=threads)
+        self._engine = connected(tables, schema, forms, threads=threads)
         self._session = Session(self._engine.connection)
         self._cache = Cache(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
