@@ -89,7 +89,7 @@ def test_a_template_is_valid_when_everything_is_taken_in(odd, file):
     assert "Not declared yet" not in well("policy", "check")
 
 
-@pytest.mark.slow_after(2)
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("file", ["odd.csv", "odd.parquet", "visits.csv", "visits.parquet"])
 def test_everything_that_is_printed_can_be_pasted(odd, file):
     shown = well("open", file, "--unit", "patient_id", "--budget", "2,1e-6")

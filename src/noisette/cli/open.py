@@ -24,6 +24,11 @@ _UNGUARDED = (
     "name another one with NOISETTE_STATE"
 )
 
+_CODED = (
+    "Some rows of {name} are not in {encoding}, and question marks stand for such bytes in every answer: below "
+    "[tables.{name}] {cure}. As the owner, count them with `noisette policy check --rows`."
+)
+
 
 def open_data(
     data: Annotated[
@@ -91,6 +96,9 @@ def open_data(
         typer.echo(as_json(_record(made, settled, schema, missing)))
     else:
         _show(made, settled, schema, missing)
+    for name, encoding in made.not_in_encoding().items():
+        cure = "edit it" if encoding != "utf-8" else 'encoding = "latin-1" or "windows-1252" may be it'
+        typer.echo(_CODED.format(name=name, encoding=encoding.upper(), cure=cure), err=True)
 
 
 def _reason(known: "KnownError") -> str:

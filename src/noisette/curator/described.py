@@ -122,8 +122,12 @@ def described_data(
     unit: str | None = None,
     limits: tuple[int | None, int | None, int | None] = (None, None, None),
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    repeated_keys: bool = False,
 ) -> Described:
-    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group."""
+    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group.
+
+    `repeated_keys` describes data whose foreign keys refer to several rows as well, for their owner to look at.
+    """
     bounded = Limits(*(None if n is None else whole(n, name) for n, name in zip(limits, _LIMITS, strict=True)))
     rules = read_policy(policy, None if budget is None else as_promise(budget, "budget"))
     _check_unit(unit, bounded)
@@ -137,7 +141,8 @@ def described_data(
     schema = {name: described(name, table, stored[name]) for name, table in complete.items()}
     schema = with_units(schema, complete, stored)
     engine.check_units(schema)
-    check_unique(schema, engine.unique)
+    if not repeated_keys:
+        check_unique(schema, engine.unique)
     listing = Listing(engine)
     for name, table in schema.items():
         if table.public:

@@ -19,7 +19,9 @@ from noisette.curator.curator import Curator
 from noisette.curator.described import Described, described_data
 from noisette.curator.new_project import Place, Wanted, files, make, source_of
 from noisette.curator.purchases import from_files
-from noisette.engines.files import is_csv, is_server
+from noisette.engines.csv import not_in_encoding
+from noisette.engines.csv_form import PLAIN
+from noisette.engines.files import files_of, is_csv, is_server
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number
 from noisette.ledger import Book, accept, elsewhere, open_ledger, rebind
@@ -123,6 +125,17 @@ class Project:
     def has_csv(self) -> bool:
         """Whether a table is a CSV file, which does not say its types."""
         return any(map(is_csv, self.data.values()))
+
+    def not_in_encoding(self) -> dict[str, str]:
+        """The tables whose CSV files hold bytes that are not of their encoding, and that; all rows are read for it."""
+        forms = {name: table.form for name, table in self.policy.tables.items()}
+        files = {name: files_of(place) for name, place in self.data.items() if is_csv(place)}
+        found = {name: forms.get(name, PLAIN) for name in files}
+        return {
+            name: form.encoding
+            for name, form in found.items()
+            if any(not_in_encoding(file, form) for file in files[name])
+        }
 
     @property
     def ledger_file(self) -> Path:

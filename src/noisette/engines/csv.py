@@ -28,7 +28,7 @@ from noisette.engines.csv_records import LINE_BREAK, LONGEST, joined
 from noisette.engines.files import QUESTION_MARK, valid_text
 from noisette.errors import InputError
 
-__all__ = ["Tally", "blocks", "fields", "first_line", "no_column", "records", "tally"]
+__all__ = ["Tally", "blocks", "fields", "first_line", "no_column", "not_in_encoding", "records", "tally"]
 
 _BLOCK = 1 << 22  # bytes that are read at once, and then up to the end of a line
 _LONGEST = LONGEST  # bytes of a row
@@ -212,7 +212,12 @@ def tally(path: str, form: Form, count: int) -> Tally:
     """Count the lines of a file with `count` columns that are not written as it is declared."""
     parts = (_of_block(block, form.separator(path), count) for block in records(path, form, count))
     total = Tally(*map(sum, zip(*parts, strict=True)))
-    return total._replace(not_in_encoding=sum(_undecodable(block, form) for block in blocks(path)))
+    return total._replace(not_in_encoding=not_in_encoding(path, form))
+
+
+def not_in_encoding(path: str, form: Form) -> int:
+    """How many lines of a file hold bytes that are not of its encoding."""
+    return sum(_undecodable(block, form) for block in blocks(path))
 
 
 def _of_block(block: bytes, delimiter: bytes, count: int) -> Tally:
