@@ -146,6 +146,21 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing_behind(here, arguments, wo
     assert sorted(here.iterdir()) == before
 
 
+def test_a_table_to_look_up_is_public(here):
+    """Beside a unit that it has not; the sentence before it names the option."""
+    (here / "wards.csv").write_text("ward,floor\nnorth,1\n")
+    both = "open", "visits.csv", "wards.csv", "--unit", "patient_id", "--rows", "4", "--budget", "2"
+    said = refused(2, *both)
+    assert "The first line of table wards names no column patient_id: name its unit below [tables.wards]" in said
+    assert "(--public wards)" in said
+    assert "There is no table wrds that could be public: did you mean wards?" in refused(2, *both, "--public", "wrds")
+    assert "wards: public, it protects nobody" in well(*both, "--public", "wards")
+    assert "with other public tables" in refused(2, *both, "--public", "visits")
+    assert "public = true in the policy file" in refused(
+        2, "open", "visits.parquet", "--policy", "rules.toml", "--public", "visits", "--project", "other"
+    )
+
+
 def test_a_policy_that_is_there_is_not_overwritten(here):
     (here / "visits.policy.toml").write_text("# mine\n")
     assert "is there already" in refused(2, *OPEN)

@@ -12,6 +12,7 @@ import duckdb
 import pyarrow
 import pyarrow.parquet
 import pytest
+from tests.postgres import stored
 
 import noisette as nz
 from noisette.curator import row_check, value_check
@@ -291,3 +292,13 @@ def test_a_source_that_is_neither_is_refused():
     found = described_data({"t": pyarrow.table({"x": [1]})}, budget=1)
     with pytest.raises(InputError, match="Rows of Spark tables are not checked: leave --rows out"):
         check_rows(found._replace(engine=object()))
+
+
+@pytest.mark.slow
+def test_rows_of_a_server_are_counted_alike(server):
+    rows = random_visits(3)
+    url = server()
+    stored(url, {"visits": pyarrow.table(columns(rows))})
+    found = described_data(url, policy=POLICY)
+    assert check_rows(found) == check_rows(described_data({"visits": pyarrow.table(columns(rows))}, policy=POLICY))
+    assert found.engine.state() is not None

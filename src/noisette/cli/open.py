@@ -36,6 +36,10 @@ def open_data(
     ] = None,
     budget: Annotated[str | None, typer.Option(help="What all answers may cost: 2,1e-6, or 2, or rho=0.5.")] = None,
     unit: Annotated[str | None, typer.Option(help="The column that says whose row it is; else each row.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A table that protects nobody, such as a list of wards; may be repeated.", metavar="TABLE"),
+    ] = None,
     rows: Annotated[int | None, typer.Option(help="The most rows of one unit that count.")] = None,
     groups: Annotated[int | None, typer.Option(help="The most groups that one unit counts in.")] = None,
     rows_per_group: Annotated[int | None, typer.Option(help="The most rows of one unit in a group.")] = None,
@@ -82,6 +86,7 @@ def open_data(
         unit=unit,
         policy=policy,
         keys_delta=keys_delta,
+        public=public or (),
     )
     create = partial(said, rows=rows, groups=groups, rows_per_group=rows_per_group)
     try:

@@ -24,7 +24,7 @@ from noisette.names import closest
 from noisette.policy.foreign_keys import check_unique, with_units
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules, inside, policy_error
-from noisette.policy.tables import check_csv, check_formats, declared_only, described, type_of
+from noisette.policy.tables import check_csv, check_formats, declared_only, described, no_unit, type_of
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
 
@@ -254,7 +254,7 @@ def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits
     if unit is None or rules.public or rules.unit not in (None, unit):
         return rules
     if unit not in engine.stored(name):
-        other = closest(unit, engine.stored(name), "name its unit in the policy, or say public = true", listed=False)
+        other = closest(unit, engine.stored(name), no_unit(name).removesuffix("."), listed=False)
         raise InputError(f"Table {name} has no column {unit}: {other}")
     silent = rules.limits == Limits() and not rules.private_rows and not rules.chosen_rows
     return replace(rules, unit=unit, limits=limits if silent else rules.limits)

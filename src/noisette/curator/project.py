@@ -65,18 +65,22 @@ class Project:
         keys_delta: Number | None = None,
         engine: str | None = None,
         scratch: str | Path | None = None,
+        public: Sequence[str] = (),
     ) -> "Project":
         """Make a project beside the first file, or in `folder`; what is there already is never begun afresh.
 
         A source is a path, or the address of a PostgreSQL database or of Spark, whose project is made here; `name=path`
         or `name=URL#table` names its table. With an `engine`, sources are tables and paths of that address; `scratch`
-        is a folder that Spark's executors share with this machine. Where these data have a project, it is returned if
-        nothing would change, and otherwise this is refused: a second budget for the same data would be no budget. Where
-        they had one that is gone, a new one needs a reason to `start_over`, which stands in the ledger's first entry.
+        is a folder that Spark's executors share with this machine; tables that are `public` protect nobody. Where these
+        data have a project, it is returned if nothing would change, and otherwise this is refused: a second budget for
+        the same data would be no budget. Where they had one that is gone, a new one needs a reason to `start_over`,
+        which stands in the ledger's first entry.
         """
         data = files(sources, engine)
         home = _beside(data) if folder is None and not _on_server(data) else _home(folder or ".")
-        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy, start_over, keys_delta)
+        wanted = Wanted(
+            data, budget, unit, (rows, groups, rows_per_group), policy, start_over, keys_delta, public=tuple(public)
+        )
         if scratch is not None:
             local = "://" not in str(scratch)
             wanted = replace(wanted, scratch=str(Path(scratch).expanduser().resolve()) if local else str(scratch))
@@ -143,7 +147,7 @@ class Project:
         return self.folder / FOLDER / "ledger.sqlite"
 
     def described(self) -> Described:
-        """The data as the policy describes them; no row is read."""
+        """The data as the policy describes them; of rows it is read how often foreign keys and public values repeat."""
         return described_data(source_of(self.data, self.scratch), policy=self.policy)
 
     def ledger(self, *, about: Described | None = None, keys_delta: Number | None = None) -> Book:

@@ -58,7 +58,7 @@ def first_line(path: str, name: str, form: Form = PLAIN) -> list[str]:
     return found
 
 
-def no_column(table: str, column: str, header: Sequence[str]) -> InputError:
+def no_column(table: str, column: str, header: Sequence[str], cure: str = "let it name all columns.") -> InputError:
     """What is said of a column that the first line does not name.
 
     That line may be a row and not a header, so nothing of it is quoted but the same name in another spelling.
@@ -67,8 +67,8 @@ def no_column(table: str, column: str, header: Sequence[str]) -> InputError:
     'The first line of table visits names no column patient_id: did you mean Patient ID?'
     """
     same = next((name for name in header if _letters(name) == _letters(column)), None)
-    cure = "let it name all columns." if same is None else f"did you mean {same}?"
-    return InputError(f"The first line of table {table} names no column {column}: {cure}")
+    meant = cure if same is None else f"did you mean {same}?"
+    return InputError(f"The first line of table {table} names no column {column}: {meant}")
 
 
 def _letters(name: str) -> str:

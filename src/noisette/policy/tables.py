@@ -26,6 +26,7 @@ __all__ = [
     "described",
     "equality_type",
     "header",
+    "no_unit",
     "purchased",
     "type_of",
 ]
@@ -260,6 +261,12 @@ def check_csv(tables: Any, rules: Mapping[str, TableRules], unit: str | None) ->
             raise policy_error(inside(inside("tables", name), told[0]), "is for CSV files alone: leave it out.")
 
 
+def no_unit(table: str) -> str:
+    """What to do about a table that has not the unit which all tables are said to have."""
+    here = inside("tables", table)
+    return f"name its unit below [{here}] in a policy, or, if it protects nobody, public = true (--public {table})."
+
+
 def check_formats(name: str, rules: TableRules, stored: Mapping[str, str]) -> None:
     """Refuse formats of columns that are not stored as text."""
     place = inside(inside("tables", name), "columns")
@@ -285,7 +292,7 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
     for column in whose.here if isinstance(whose, Link) else [] if whose is None else [whose]:
         known = header(source, name, rules.form) if column not in rules.columns else [column]
         if column not in known:
-            raise no_column(name, column, known)
+            raise no_column(name, column, known, *([no_unit(name)] if rules.unit is None else []))
         if column not in rules.columns:
             raise policy_error(
                 inside(place, column), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
