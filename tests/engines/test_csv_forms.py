@@ -23,6 +23,7 @@ from noisette.errors import InputError
 from noisette.policy.policy import read_policy
 from noisette.policy.rules import column_rules, table_rules
 from noisette.query.canonical import canonical
+from noisette.query.caveats import omissions
 from noisette.query.formats import fault, reader
 from noisette.query.kind import Kind
 from noisette.query.plan import Scan
@@ -175,6 +176,13 @@ def test_formats_are_those_of_python():
             found = reader(format, time=True)(text)
             if found is not None:
                 assert found == datetime.datetime.strptime(text.strip(" "), format)
+
+
+def test_an_answer_says_what_is_no_date():
+    schema = {"t": Table("t", (Column("day", Kind("date", format="%d.%m.%Y")),))}
+    query = canonical(parse("SELECT count(day) AS n FROM t", schema))
+    said = [part.sentence for part in omissions(prepare(query, schema))]
+    assert "Texts of day that are no date by %d.%m.%Y count as NULL." in said
 
 
 def test_a_day_and_a_month_that_change_places_are_told_apart():
