@@ -101,7 +101,9 @@ def open_data(
         typer.echo(as_json(_record(made, settled, schema, missing)))
     else:
         _show(made, settled, schema, missing)
-    for name, encoding in made.not_in_encoding().items():
+    with patience("Reading"):
+        coded = made.not_in_encoding()
+    for name, encoding in coded.items():
         cure = "edit it" if encoding != "utf-8" else 'encoding = "latin-1" or "windows-1252" may be it'
         typer.echo(_CODED.format(name=name, encoding=encoding.upper(), cure=cure), err=True)
 

@@ -74,8 +74,9 @@ def check(
 
 
 def _checked(file: Path | None, data: list[str] | None, folder: Path | None, *, rows: bool) -> _Checked:
-    from noisette.curator.described import described_data
+    from noisette.curator.described import Described, described_data
     from noisette.curator.new_project import files, source_of
+    from noisette.curator.row_check import check_rows
     from noisette.policy.check import problems
     from noisette.policy.toml import gaps
 
@@ -88,24 +89,23 @@ def _checked(file: Path | None, data: list[str] | None, folder: Path | None, *, 
         if places is None:
             return _Checked(path, False, problems(path))
         source = source_of(places)
-        found = problems(path, lambda given: described_data(source, policy=given))
-        counted = _counted(source, path, broken=bool(found)) if rows else None
+        described: list[Described] = []  # as the last reading of the file has it
+        found = problems(path, lambda given: described.append(described_data(source, policy=given)))
         if found:
-            return _Checked(path, True, found, rows=counted)
-        described = described_data(source, policy=path)
-        return _Checked(path, True, [], gaps(described.schema), described.policy.tables, counted)
+            return _Checked(path, True, found, rows=_rows_all_the_same(source, path) if rows else None)
+        [opened] = described
+        counted = check_rows(opened) if rows else None
+        return _Checked(path, True, [], gaps(opened.schema), opened.policy.tables, counted)
 
 
-def _counted(source: Any, path: Path, *, broken: bool) -> "list[TableCheck] | None":
-    """The rows that do not meet the policy; None where it is too broken to say. Repeated keys are among them."""
+def _rows_all_the_same(source: Any, path: Path) -> "list[TableCheck] | None":
+    """The rows that do not meet a policy with problems, such as repeated keys; None where it cannot be read."""
     from noisette.curator.described import described_data
     from noisette.curator.row_check import check_rows
 
     try:
         return check_rows(described_data(source, policy=path, repeated_keys=True))
     except InputError:
-        if not broken:
-            raise
         return None
 
 
