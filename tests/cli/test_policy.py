@@ -106,6 +106,19 @@ def sections_of(printed):
     return [line for line in printed.split("\n") if line.startswith("[")]
 
 
+def test_the_types_that_a_csv_file_needs_can_be_pasted(odd):
+    """As sections where the policy names no column yet; else the first column that lacks one is named."""
+    text = '[budget]\nepsilon = "2"\n[tables.odd]\nunit = "patient_id"\nrows = 1\n'
+    (odd / "p.toml").write_text(text)
+    said = run("policy", "check", "p.toml", "--data", "odd.csv").stderr
+    (odd / "p.toml").write_text(text + said[said.index("[tables.odd.columns]") :], "utf-8")
+    assert "p.toml is in order" in well("policy", "check", "p.toml", "--data", "odd.csv")
+    (odd / "p.toml").write_text(text + "[tables.odd.columns]\npatient_id = { nullable = false }\n")
+    assert "columns.patient_id in the policy needs a type" in refused(
+        2, "policy", "check", "p.toml", "--data", "odd.csv"
+    )
+
+
 def test_a_head_for_each_line_is_convicted():
     """A twin that prints the section again before each line that is missing in it."""
     gaps = [Gap("t", "k", "tables.t.columns.k", line, "why") for line in ('keys = ["…", "…"]', "trim = true")]

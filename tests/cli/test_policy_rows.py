@@ -73,6 +73,7 @@ def test_what_is_in_order_is_answered(messy):
     ) | {None: 0}
 
 
+@pytest.mark.slow
 def test_what_people_see(messy):
     replaced(messy / "p.toml", "rows = 1", 'rows = 1\ndelimiter = ";"')
     shown = well("policy", "check", "p.toml", "--data", "messy.csv", "--rows")
@@ -113,6 +114,7 @@ def test_a_check_of_rows_is_free_and_leaves_no_trace(opened):
     assert str(NUMBER) not in shown
 
 
+@pytest.mark.slow
 def test_problems_come_first_and_repeated_keys_are_counted(here):
     pyarrow.parquet.write_table(pyarrow.table({"id": [1, 1, 2]}), here / "people.parquet")
     pyarrow.parquet.write_table(pyarrow.table({"id": [1, 3]}), here / "stays.parquet")
@@ -136,6 +138,7 @@ def test_rows_need_data(here):
 # Bytes that are not of the encoding
 
 
+@pytest.mark.slow_after(1)
 @pytest.mark.parametrize("more", [[], ["--json"]], ids=str)
 def test_opening_says_that_bytes_are_not_of_the_encoding(here, more):
     (here / "lat.csv").write_bytes("id,ward\n1,Orthopädie\n".encode("latin-1"))

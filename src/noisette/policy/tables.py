@@ -278,7 +278,7 @@ def check_formats(name: str, rules: TableRules, stored: Mapping[str, str]) -> No
 
 def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
     place = inside(inside("tables", name), "columns")
-    if not any(column.type for column in rules.columns.values()):
+    if not rules.columns:
         raise InputError(
             "A CSV file does not say what its columns are: write into the policy\n\n"
             f"{_lines(place, header(source, name, rules.form))}"
