@@ -144,8 +144,8 @@ def test_bars_that_exceed_their_number_are_pointed_out():
     assert warned([-24], 96, (-np.inf, np.inf)) == [beyond]
     assert warned([97], 96, (0.0, np.inf)) == []
     assert warned([1], 4, (-10.0, 10.0)) == []  # a mean about 0 may well be smaller than its bar
-    half = "the error bar spans more than half of all that is possible; for a tenth of that spend about 6 times as much."
-    assert warned([1], 6, (-10.0, 10.0)) == [f"n: {half}"]
+    [half] = warned([1], 6, (-10.0, 10.0))
+    assert half.startswith("n: the error bar spans more than half of all that is possible; for a tenth of that spend ")
     assert warned([0], 4, (0.0, np.inf))[0].endswith("spend more than 10,000 times as much.")
     said = release(WARDS, number("n", [24, 500, 24], 96)).warnings[0]
     assert said.startswith("n: in 2 of 3 rows the error bar exceeds the number itself;")

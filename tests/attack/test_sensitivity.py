@@ -4,6 +4,7 @@ A few seeds of what `make attack` goes on with for an hour, all that ever convic
 """
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tests.attack.holes import HOLES
 from tests.attack.questions import PYTHON, SPENDS, Question
 from tests.attack.trial import Convicted, _consulted, attacked, drawn, excess, innocent, opened, planned
 
+from noisette.engines import csv_records
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
@@ -44,6 +46,35 @@ def test_a_line_of_csv_is_a_row(shelf, line):
     policy = random_lines(random.Random(0)).policy
     policy = {"tables": {**policy["tables"], "v": {"columns": policy["tables"]["v"]["columns"]}}}
     attacked(shelf, Lines(tuple(PLAIN), (line,), tuple(PLAIN), (PLAIN[0],), (b"\n",), policy), [COUNT, BY_TEXT])
+
+
+RECORDS = [
+    b'p9,"a\nb",1,0.5,2020-01-01,true',
+    b'"p\n9","a\r\n""",1,0.5,"2020-01-01\n",true',
+    b'p9,"a,""\n\n"", b",1,0.5,2020-01-01,true',
+]
+
+
+def records(victim):
+    """A file among whose rows are some with line breaks, which its owner declares."""
+    tables = random_lines(random.Random(0)).policy["tables"]
+    policy = {"tables": {**tables, "v": {"columns": tables["v"]["columns"], "line_breaks": True}}}
+    around = (*PLAIN, RECORDS[0].replace(b"9", b"1"), *PLAIN, RECORDS[2].replace(b"9", b"2"))
+    return Lines(around, (victim,), around, (PLAIN[0],), (b"\n",), policy)
+
+
+@slow
+@pytest.mark.parametrize("record", [*RECORDS, *ODD], ids=lambda line: repr(line[:30]))
+def test_a_record_of_csv_is_a_row(shelf, record):
+    """And so is a line that is none."""
+    attacked(shelf, records(record), [COUNT, BY_TEXT])
+
+
+@slow
+def test_a_reader_that_joins_lines_that_are_no_record_is_convicted(shelf, monkeypatch):
+    monkeypatch.setattr(csv_records, "_record_of", lambda delimiter, count: re.compile(rb"[\s\S]*"))
+    with pytest.raises(Convicted):
+        attacked(shelf, records(b'p9,"a'), [COUNT, BY_TEXT])
 
 
 @pytest.mark.slow

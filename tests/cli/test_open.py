@@ -16,7 +16,7 @@ def test_it_writes_a_policy_and_a_project_and_says_what_is_missing(here):
     policy = (here / "visits.policy.toml").read_text()
     assert "ε = 2, δ = 1e-6" in shown
     assert "all rows of one patient_id are protected together (rows 4)" in shown
-    for line in ("[tables.visits.columns.age]", "bounds = [0, 100]", "[tables.visits.columns.ward]", 'keys = ["one",'):
+    for line in ("[tables.visits.columns.age]", 'bounds = ["…",', "[tables.visits.columns.ward]", 'keys = ["…",'):
         assert line in shown
         assert f"# {line}" in policy
     assert 'unit = "patient_id"' in policy
@@ -45,7 +45,7 @@ def test_json(here):
         "nullable": True,
         "group": True,
     }
-    assert next((gap["column"], gap["line"]) for gap in told["missing"]) == ("ward", 'keys = ["one", "another"]')
+    assert next((gap["column"], gap["line"]) for gap in told["missing"]) == ("ward", 'keys = ["…", "…"]')
 
 
 def test_the_delta_for_unknown_keys_is_settled(here):
@@ -56,7 +56,7 @@ def test_the_delta_for_unknown_keys_is_settled(here):
 
 
 def test_a_missing_limit_is_told(here):
-    assert "rows = 10" in well("open", "visits.parquet", "--unit", "patient_id", "--budget", "2")
+    assert 'rows = "…"' in well("open", "visits.parquet", "--unit", "patient_id", "--budget", "2")
     assert "how many rows of one patient_id" in refused(2, "ask", "SELECT count(*) FROM visits", "--spend", "0.1")
 
 
@@ -70,7 +70,7 @@ def test_the_policy_that_was_written_can_be_edited_and_used(here):
     file = here / "visits.policy.toml"
     text = file.read_text()
     text = text.replace(
-        "# [tables.visits.columns.age]\n# bounds = [0, 100]", "[tables.visits.columns.age]\nbounds = [0, 110]"
+        '# [tables.visits.columns.age]\n# bounds = ["…", "…"]', "[tables.visits.columns.age]\nbounds = [0, 110]"
     )
     file.write_text(text)
     assert "±" in well("ask", "SELECT avg(age) AS age FROM visits", "--spend", "0.1")
@@ -144,6 +144,21 @@ def test_bad_input_gets_a_sentence_and_leaves_nothing_behind(here, arguments, wo
     before = sorted(here.iterdir())
     assert words in refused(2, "open", *arguments)
     assert sorted(here.iterdir()) == before
+
+
+def test_a_table_to_look_up_is_public(here):
+    """Beside a unit that it has not; the sentence before it names the option."""
+    (here / "wards.csv").write_text("ward,floor\nnorth,1\n")
+    both = "open", "visits.csv", "wards.csv", "--unit", "patient_id", "--rows", "4", "--budget", "2"
+    said = refused(2, *both)
+    assert "The first line of table wards names no column patient_id: name its unit below [tables.wards]" in said
+    assert "(--public wards)" in said
+    assert "There is no table wrds that could be public: did you mean wards?" in refused(2, *both, "--public", "wrds")
+    assert "wards: public, it protects nobody" in well(*both, "--public", "wards")
+    assert "with other public tables" in refused(2, *both, "--public", "visits")
+    assert "public = true in the policy file" in refused(
+        2, "open", "visits.parquet", "--policy", "rules.toml", "--public", "visits", "--project", "other"
+    )
 
 
 def test_a_policy_that_is_there_is_not_overwritten(here):

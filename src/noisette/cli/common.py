@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from noisette.curator import Curator
     from noisette.curator.project import Project
     from noisette.ledger import Book
+    from noisette.policy.rules import TableRules
+    from noisette.policy.toml import Gap
 
 __all__ = [
     "Analyst",
@@ -51,6 +53,7 @@ __all__ = [
     "sentence_of",
     "table_of",
     "text_of",
+    "undeclared",
 ]
 
 Folder: TypeAlias = Annotated[
@@ -151,6 +154,17 @@ def table_of(*columns: str) -> Any:
     for column in columns:
         table.add_column(column.lstrip(">"), justify="right" if column.startswith(">") else "left", overflow="fold")
     return table
+
+
+def undeclared(file: str, missing: "Sequence[Gap]", tables: "Mapping[str, TableRules]") -> str:
+    """What a policy does not say yet, as sections to be pasted into its file."""
+    from noisette.policy.rules import PLACEHOLDER
+    from noisette.policy.toml import sections
+
+    return (
+        f'Not declared yet. Write into {file} what you know from elsewhere in place of each "{PLACEHOLDER}"; a section '
+        f"takes the place of what the file says of that table or column:\n\n{sections(missing, tables)}"
+    )
 
 
 # How commands end

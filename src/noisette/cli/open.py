@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience
+from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience, undeclared
 from noisette.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ _UNGUARDED = (
     "name another one with NOISETTE_STATE"
 )
 
+_CODED = (
+    "Some rows of {name} are not in {encoding}, and question marks stand for such bytes in every answer: below "
+    "[tables.{name}] {cure}. As the owner, count them with `noisette policy check --rows`."
+)
+
 
 def open_data(
     data: Annotated[
@@ -31,6 +36,10 @@ def open_data(
     ] = None,
     budget: Annotated[str | None, typer.Option(help="What all answers may cost: 2,1e-6, or 2, or rho=0.5.")] = None,
     unit: Annotated[str | None, typer.Option(help="The column that says whose row it is; else each row.")] = None,
+    public: Annotated[
+        list[str] | None,
+        typer.Option(help="A table that protects nobody, such as a list of wards; may be repeated.", metavar="TABLE"),
+    ] = None,
     rows: Annotated[int | None, typer.Option(help="The most rows of one unit that count.")] = None,
     groups: Annotated[int | None, typer.Option(help="The most groups that one unit counts in.")] = None,
     rows_per_group: Annotated[int | None, typer.Option(help="The most rows of one unit in a group.")] = None,
@@ -77,6 +86,7 @@ def open_data(
         unit=unit,
         policy=policy,
         keys_delta=keys_delta,
+        public=public or (),
     )
     create = partial(said, rows=rows, groups=groups, rows_per_group=rows_per_group)
     try:
@@ -91,6 +101,11 @@ def open_data(
         typer.echo(as_json(_record(made, settled, schema, missing)))
     else:
         _show(made, settled, schema, missing)
+    with patience("Reading"):
+        coded = made.not_in_encoding()
+    for name, encoding in coded.items():
+        cure = "edit it" if encoding != "utf-8" else 'encoding = "latin-1" or "windows-1252" may be it'
+        typer.echo(_CODED.format(name=name, encoding=encoding.upper(), cure=cure), err=True)
 
 
 def _reason(known: "KnownError") -> str:
@@ -169,9 +184,7 @@ def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Ga
             f"A CSV file does not say its types: choose them in {made.policy_file.name}, until then all is text."
         )
     if missing:
-        console.print(f"Not declared yet. Write into {made.policy_file.name} what you know from elsewhere:\n")
-    for gap in missing:
-        console.print(f"[{gap.place}]\n{gap.line}  # {gap.why}")
+        console.print(undeclared(made.policy_file.name, missing, policy.tables))
     where = "" if Path.cwd().is_relative_to(made.folder) else f" --project {_near(made.folder)}"
     console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
 

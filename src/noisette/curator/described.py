@@ -14,6 +14,7 @@ from noisette.curator.pins import Pins
 from noisette.curator.purchases import Purchase
 from noisette.engines import open_source
 from noisette.engines.contract import Source
+from noisette.engines.csv_form import PLAIN, Form
 from noisette.engines.files import is_csv, is_database, is_postgres, is_spark
 from noisette.engines.listing import Listing
 from noisette.errors import InputError
@@ -23,7 +24,7 @@ from noisette.names import closest
 from noisette.policy.foreign_keys import check_unique, with_units
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules, inside, policy_error
-from noisette.policy.tables import check_csv, declared_only, described, type_of
+from noisette.policy.tables import check_csv, check_formats, declared_only, described, no_unit, type_of
 from noisette.privacy import Promise, Spend, as_promise
 from noisette.query.schema import Limits, Schema
 
@@ -79,6 +80,10 @@ class Described(NamedTuple):
         )
 
     @property
+    def _forms(self) -> dict[str, Form]:
+        return {name: table.form for name, table in self.policy.tables.items() if table.form != PLAIN}
+
+    @property
     def _places(self) -> dict[str, str | None]:
         return {name: self.engine.place(name) for name in self.schema}
 
@@ -104,7 +109,7 @@ class Described(NamedTuple):
             self.schema,
             ledger,
             secret=secret,
-            pin=Pins(self.engine, self.tables, pinned=self.policy.pinned),
+            pin=Pins(self.engine, self.tables, self._forms, pinned=self.policy.pinned),
             purchases=purchases,
             analyst=analyst,
         )
@@ -117,28 +122,34 @@ def described_data(
     unit: str | None = None,
     limits: tuple[int | None, int | None, int | None] = (None, None, None),
     policy: Policy | Mapping[str, Any] | str | Path | None = None,
+    repeated_keys: bool = False,
 ) -> Described:
-    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group."""
+    """What `open` does before there is a curator; `limits` are rows, groups and rows_per_group.
+
+    `repeated_keys` describes data whose foreign keys refer to several rows as well, for their owner to look at.
+    """
     bounded = Limits(*(None if n is None else whole(n, name) for n, name in zip(limits, _LIMITS, strict=True)))
     rules = read_policy(policy, None if budget is None else as_promise(budget, "budget"))
     _check_unit(unit, bounded)
     tables = _named(source)
     check_csv(tables, rules.tables, unit)
-    engine = open_source(tables, declared_only(rules.tables) or None)
+    forms = {name: table.form for name, table in rules.tables.items() if table.form != PLAIN}
+    engine = open_source(tables, declared_only(rules.tables) or None, forms)
     _known(rules, engine, database=not isinstance(tables, Mapping))
     complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
     stored = {name: _stored(name, table, tables, engine) for name, table in complete.items()}
     schema = {name: described(name, table, stored[name]) for name, table in complete.items()}
     schema = with_units(schema, complete, stored)
     engine.check_units(schema)
-    check_unique(schema, engine.unique)
+    if not repeated_keys:
+        check_unique(schema, engine.unique)
     listing = Listing(engine)
     for name, table in schema.items():
         if table.public:
             schema[name] = replace(table, repeats=engine.repeats(table), listing=listing)
         elif rules.rules.frequency is not None:
             schema[name] = replace(table, frequency=rules.rules.frequency)
-    Pins(engine, tables, pinned=rules.pinned)()
+    Pins(engine, tables, forms, pinned=rules.pinned)()
     return Described(engine, replace(rules, tables=complete), schema, tables)
 
 
@@ -243,7 +254,7 @@ def _rules(name: str, given: TableRules | None, unit: str | None, limits: Limits
     if unit is None or rules.public or rules.unit not in (None, unit):
         return rules
     if unit not in engine.stored(name):
-        other = closest(unit, engine.stored(name), "name its unit in the policy, or say public = true", listed=False)
+        other = closest(unit, engine.stored(name), no_unit(name).removesuffix("."), listed=False)
         raise InputError(f"Table {name} has no column {unit}: {other}")
     return replace(rules, unit=unit, limits=rules.limits if rules.limited else limits)
 
@@ -261,6 +272,7 @@ def _stored(name: str, rules: TableRules, tables: Any, engine: Source) -> dict[s
     """The stored columns without an index of pandas; of a CSV file those whose type is declared."""
     stored = {c: kept for c, kept in engine.stored(name).items() if not c.startswith(_INDEX)}
     if not _holds_text(name, tables):
+        check_formats(name, rules, stored)
         return stored
     return {column: kept for column, kept in stored.items() if column in rules.columns}
 

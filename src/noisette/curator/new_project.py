@@ -18,6 +18,7 @@ from noisette.engines.files import is_csv, is_database, is_postgres, is_server, 
 from noisette.errors import InputError
 from noisette.exact.number import Number
 from noisette.ledger import elsewhere, open_ledger
+from noisette.names import closest
 from noisette.policy.policy import Policy, read_policy
 from noisette.policy.rules import TableRules
 from noisette.policy.tables import header
@@ -44,17 +45,24 @@ class Wanted:
     start_over: str | None = None
     keys_delta: Number | None = None
     scratch: str | None = None
+    public: tuple[str, ...] = ()
 
     def described(self) -> Described:
         """The data as these options describe them; CSV columns that nobody described are text."""
+        source: Any = source_of(self.data, self.scratch)
         rules: Any = self.policy
+        unknown = [name for name in self.public if isinstance(source, Mapping) and name not in source]
+        if unknown:
+            raise InputError(f"There is no table {unknown[0]} that could be public: {closest(unknown[0], source)}")
         if rules is None:
             texts = {name: header(path, name) for name, path in self.data.items() if is_csv(path)}
             columns = {name: {c: {"type": "text"} for c in names} for name, names in texts.items()}
             rules = {"tables": {name: {"columns": part} for name, part in columns.items()}}
-        return described_data(
-            source_of(self.data, self.scratch), budget=self.budget, unit=self.unit, limits=self.limits, policy=rules
-        )
+            for name in self.public:
+                rules["tables"].setdefault(name, {})["public"] = True
+        elif self.public:
+            raise InputError("Say public = true in the policy file: --public is for a project without one.")
+        return described_data(source, budget=self.budget, unit=self.unit, limits=self.limits, policy=rules)
 
     def check(self, file: Path, settled: Policy, budget: Promise) -> None:
         """Refuse what differs from a project that is there."""
@@ -70,6 +78,8 @@ class Wanted:
         unit = self.unit is not None and any(column != self.unit for column in named)
         if unit or (limits != Limits() and any(rules.limits != limits for rules in tables)):
             raise InputError(f"This project is there already, with another unit or other limits: edit {file.name}.")
+        if any(name not in settled.tables or not settled.tables[name].public for name in self.public):
+            raise InputError(f"This project is there already, with other public tables: edit {file.name}.")
         if self.policy is not None and not _same(self.policy, file, settled):
             raise InputError(f"This project is there already, with another policy: edit {file.name}.")
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from noisette.engines.contract import Source
+from noisette.engines.csv_form import Form
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM
 
@@ -28,8 +29,9 @@ _UNREACHED = "The server of the data cannot be reached, so nothing was charged: 
 class Pins:
     """The pin of the data as they are now; None where the owner says that nothing pins them."""
 
-    def __init__(self, source: Source, tables: Any, *, pinned: bool) -> None:
+    def __init__(self, source: Source, tables: Any, forms: Mapping[str, Form] | None = None, *, pinned: bool) -> None:
         self._source, self._tables, self._pinned = source, tables, pinned
+        self._forms = {name: vars(form) for name, form in sorted((forms or {}).items())}
         self._memory, self._server = f"{SYSTEM.bits(128):032x}", _on_server(source)
         self._opened = None if self._server else self._files()
 
@@ -51,12 +53,14 @@ class Pins:
         return found
 
     def _files(self) -> str:
-        """Each file with its size and the time it was written last; a frame is in this process."""
+        """Each file with its size and the time it was written last, and how CSV is read; a frame is in this process."""
         many = isinstance(self._tables, Mapping)
         sources = [self._tables[name] for name in sorted(self._tables)] if many else [self._tables]
         files = [name for source in sources for part in parts_of(source) for name in names_of(part)]
         frames = any(not names_of(part) for source in sources for part in parts_of(source))
-        return json.dumps({"files": [_file(name) for name in files], **({"memory": self._memory} if frames else {})})
+        read = {"read": self._forms} if self._forms else {}  # files that are read otherwise are other data
+        memory = {"memory": self._memory} if frames else {}
+        return json.dumps({"files": [_file(name) for name in files], **read, **memory})
 
 
 def _on_server(source: Source) -> bool:

@@ -19,7 +19,9 @@ from noisette.curator.curator import Curator
 from noisette.curator.described import Described, described_data
 from noisette.curator.new_project import Place, Wanted, files, make, source_of
 from noisette.curator.purchases import from_files
-from noisette.engines.files import is_csv, is_server
+from noisette.engines.csv import not_in_encoding
+from noisette.engines.csv_form import PLAIN
+from noisette.engines.files import files_of, is_csv, is_server
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.number import Number
 from noisette.ledger import Book, accept, elsewhere, open_ledger, rebind
@@ -63,18 +65,22 @@ class Project:
         keys_delta: Number | None = None,
         engine: str | None = None,
         scratch: str | Path | None = None,
+        public: Sequence[str] = (),
     ) -> "Project":
         """Make a project beside the first file, or in `folder`; what is there already is never begun afresh.
 
         A source is a path, or the address of a PostgreSQL database or of Spark, whose project is made here; `name=path`
         or `name=URL#table` names its table. With an `engine`, sources are tables and paths of that address; `scratch`
-        is a folder that Spark's executors share with this machine. Where these data have a project, it is returned if
-        nothing would change, and otherwise this is refused: a second budget for the same data would be no budget. Where
-        they had one that is gone, a new one needs a reason to `start_over`, which stands in the ledger's first entry.
+        is a folder that Spark's executors share with this machine; tables that are `public` protect nobody. Where these
+        data have a project, it is returned if nothing would change, and otherwise this is refused: a second budget for
+        the same data would be no budget. Where they had one that is gone, a new one needs a reason to `start_over`,
+        which stands in the ledger's first entry.
         """
         data = files(sources, engine)
         home = _beside(data) if folder is None and not _on_server(data) else _home(folder or ".")
-        wanted = Wanted(data, budget, unit, (rows, groups, rows_per_group), policy, start_over, keys_delta)
+        wanted = Wanted(
+            data, budget, unit, (rows, groups, rows_per_group), policy, start_over, keys_delta, public=tuple(public)
+        )
         if scratch is not None:
             local = "://" not in str(scratch)
             wanted = replace(wanted, scratch=str(Path(scratch).expanduser().resolve()) if local else str(scratch))
@@ -124,13 +130,24 @@ class Project:
         """Whether a table is a CSV file, which does not say its types."""
         return any(map(is_csv, self.data.values()))
 
+    def not_in_encoding(self) -> dict[str, str]:
+        """The tables whose CSV files hold bytes that are not of their encoding, and that; all rows are read for it."""
+        forms = {name: table.form for name, table in self.policy.tables.items()}
+        files = {name: files_of(place) for name, place in self.data.items() if is_csv(place)}
+        found = {name: forms.get(name, PLAIN) for name in files}
+        return {
+            name: form.encoding
+            for name, form in found.items()
+            if any(not_in_encoding(file, form) for file in files[name])
+        }
+
     @property
     def ledger_file(self) -> Path:
         """Where the ledger is."""
         return self.folder / FOLDER / "ledger.sqlite"
 
     def described(self) -> Described:
-        """The data as the policy describes them; no row is read."""
+        """The data as the policy describes them; of rows it is read how often foreign keys and public values repeat."""
         return described_data(source_of(self.data, self.scratch), policy=self.policy)
 
     def ledger(self, *, about: Described | None = None, keys_delta: Number | None = None) -> Book:

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noisette.engines.contract import Source
+    from noisette.engines.csv_form import Form
     from noisette.engines.files import Opened
     from noisette.query.schema import Schema
 
 __all__ = ["open_source"]
 
 
-def open_source(tables: "Mapping[str, Opened] | str | Path", schema: "Schema | None" = None) -> "Source":
+def open_source(
+    tables: "Mapping[str, Opened] | str | Path",
+    schema: "Schema | None" = None,
+    forms: "Mapping[str, Form] | None" = None,
+) -> "Source":
     """The source of some tables; a database file in place of the mapping stands for all its tables.
 
-    DuckDB reads files and frames. The schema is needed for CSV files, which do not say what their columns are. What the
+    DuckDB reads files and frames. The schema is needed for CSV files, which do not say what their columns are; `forms`
+    says how they are written. What the
     URL of a PostgreSQL database, or pairs (URL, table), name is read from the server. Tables of a Spark session
     (`spark.opening.SparkTable`) are computed with on its executors.
 
@@ -40,4 +46,4 @@ def open_source(tables: "Mapping[str, Opened] | str | Path", schema: "Schema | N
         return Spark(tables)
     from noisette.engines.duckdb.source import DuckDB
 
-    return DuckDB(tables, schema)
+    return DuckDB(tables, schema, forms)

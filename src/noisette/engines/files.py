@@ -14,8 +14,8 @@ import pyarrow
 from noisette.errors import InputError
 
 __all__ = [
-    "Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "is_postgres", "is_server", "is_spark",
-    "valid_table", "valid_text",
+    "QUESTION_MARK", "Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "is_postgres", "is_server",
+    "is_spark", "valid_table", "valid_text",
 ]  # fmt: skip
 
 Opened: TypeAlias = Any
@@ -116,7 +116,10 @@ _TEXT = {
     pyarrow.string_view(): pyarrow.binary_view(),
 }
 
-codecs.register_error("noisette.question_mark", lambda fault: ("?", getattr(fault, "end", 0)))
+QUESTION_MARK = "noisette.question_mark"
+"""The way in which bytes are decoded: a question mark stands for what is not valid."""
+
+codecs.register_error(QUESTION_MARK, lambda fault: ("?", getattr(fault, "end", 0)))
 
 
 def valid_table(table: pyarrow.Table, name: str) -> pyarrow.Table:
@@ -162,6 +165,6 @@ def _valid(part: pyarrow.Array) -> pyarrow.Array:
     try:
         text.validate(full=True)
     except pyarrow.ArrowInvalid:
-        decoded = [None if v is None else v.decode("utf-8", "noisette.question_mark") for v in part.to_pylist()]
+        decoded = [None if v is None else v.decode("utf-8", QUESTION_MARK) for v in part.to_pylist()]
         return pyarrow.array(decoded, pyarrow.large_string())
     return text

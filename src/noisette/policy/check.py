@@ -82,11 +82,22 @@ def _taken_out(given: dict[str, Any], place: str) -> bool:
     if not around:
         return False
     _, part, name = max(around, key=lambda each: len(each[0]))
-    part.pop(name)
-    if name == "unit":  # limits alone limit nobody
-        for limit in _LIMITS:
-            part.pop(limit, None)
+    tables = given.get("tables")
+    if name == "unit" and isinstance(tables, dict) and any(part is table for table in tables.values()):
+        _without_unit(tables, part)
+    else:
+        part.pop(name)
     return True
+
+
+def _without_unit(tables: Mapping[str, Any], table: dict[str, Any]) -> None:
+    """Take out whose rows they are, with the limits, which limit nobody alone, and the units that this one leads to."""
+    for name in ("unit", *_LIMITS):
+        table.pop(name, None)
+    for other in (each for each in tables.values() if isinstance(each, dict)):
+        unit = other.get("unit")
+        if isinstance(unit, dict) and tables.get(str(unit.get("through"))) is table:
+            _without_unit(tables, other)
 
 
 def _within(place: str, found: str) -> bool:
@@ -97,7 +108,7 @@ def _places(part: dict[str, Any], place: str) -> Iterator[tuple[str, dict[str, A
     for name, value in part.items():
         here = inside(place, name)
         yield here, part, name
-        if isinstance(value, dict):
+        if isinstance(value, dict) and not {"through", "on"} <= set(value):  # half of a foreign key is none
             yield from _places(value, here)
 
 

@@ -127,9 +127,9 @@ def toml_of(path: Path) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise InputError(f"The policy file {path.name} is not a text: save it as UTF-8.") from None
     except tomllib.TOMLDecodeError as fault:
-        what, _, place = str(fault).rstrip(")").partition(" (")
+        what, _, place = str(fault).removesuffix(")").rpartition(" (at ")  # as the parser ends each of its messages
         raise InputError(
-            f"The policy file {path.name} is not valid TOML {place}: {what[:1].lower()}{what[1:]}."
+            f"The policy file {path.name} is not valid TOML at {place}: {what[:1].lower()}{what[1:]}."
         ) from None
 
 

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, get_args
 
+from noisette.engines.csv_form import DELIMITERS, ENCODINGS, PLAIN, Form
 from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
 from noisette.names import closest
+from noisette.query.formats import fault
 from noisette.query.kind import Type, Value, in_order
 from noisette.query.periods import PERIODS
 from noisette.query.recode import Recode
@@ -19,6 +21,7 @@ from noisette.query.schema import Limits, Link, RowsPerPeriod
 
 __all__ = [
     "LARGEST_ROWS",
+    "PLACEHOLDER",
     "ColumnRules",
     "TableRules",
     "column_rules",
@@ -89,14 +92,28 @@ def flag(given: Any, place: str) -> bool:
     return given
 
 
+PLACEHOLDER = "…"
+"""What stands in a template where a value is to be written; nothing is read while one is left."""
+
+
+def _check_filled(given: Mapping[str, Any], place: str) -> None:
+    """Refuse what a template leaves open: a placeholder alone, or among the values of a list."""
+    for name, value in given.items():
+        if PLACEHOLDER in (value if isinstance(value, list | tuple) else [value]):
+            raise policy_error(
+                inside(place, name), f'still holds "{PLACEHOLDER}": write what is true in its place, or take it out.'
+            )
+
+
 # What is declared
 
 
 _LIMITS = ("rows", "groups", "rows_per_group")
 _PER_PERIOD = ("most", "per", "of")
-_TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today")
+_FORM = ("encoding", "delimiter", "line_breaks")
+_TABLE = ("unit", *_LIMITS, "most_rows", "public", "columns", "today", *_FORM)
 _RECODING = ("trim", "fold", "map", "other")
-_COLUMN = ("type", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
+_COLUMN = ("type", "format", "bounds", "grid", "keys", "nullable", "group", "rows_per_value", *_RECODING)
 _PRIVATE, _EACH = "private", "each question"
 _EXAMPLE = '{ most = 8, per = "year", of = "admitted" }'
 _MOST_ROWS, LARGEST_ROWS, _MOST_TEXTS = 2**20, 2**40, 10_000
@@ -120,6 +137,7 @@ class ColumnRules:
     group: bool = True
     recode: Recode | None = None
     rows_per_value: int | None = None
+    format: str | None = None  # in which texts write dates
 
 
 @dataclass(frozen=True)
@@ -138,6 +156,7 @@ class TableRules:
     chosen_rows: int | None = None
     today: datetime.date | None = None  # what CURRENT_DATE means
     per_period: RowsPerPeriod | None = None
+    form: Form = PLAIN  # how CSV files are written
 
     @property
     def limited(self) -> bool:
@@ -148,6 +167,7 @@ class TableRules:
 def table_rules(given: Any, place: str) -> TableRules:
     """Read the rules of a table, or say what is wrong with them and where."""
     only(section(given, place), _TABLE, place)
+    _check_filled(given, place)
     private_rows, chosen_rows = given.get("rows") == _PRIVATE, _chosen_rows(given, place)
     per_period = _per_period(given, place)
     limited = [name for name in _LIMITS if name in given]
@@ -177,8 +197,8 @@ def table_rules(given: Any, place: str) -> TableRules:
     rules = {name: column_rules(part, inside(columns, name)) for name, part in listed.items()}
     for name in (name for name, part in rules.items() if public and part.rows_per_value is not None):
         raise policy_error(place, f"is public, so it protects nobody: leave {name}.rows_per_value out.")
-    today = _today(given.get("today"), place)
-    return TableRules(unit, Limits(**numbers), public, rules, private_rows, chosen_rows, today, per_period)
+    today, form = _today(given.get("today"), place), _form(given, place)
+    return TableRules(unit, Limits(**numbers), public, rules, private_rows, chosen_rows, today, per_period, form)
 
 
 def _per_period(given: Mapping[str, Any], place: str) -> RowsPerPeriod | None:
@@ -203,6 +223,17 @@ def _per_period(given: Mapping[str, Any], place: str) -> RowsPerPeriod | None:
     if not isinstance(of, str) or not of:
         raise policy_error(inside(rows, "of"), "must be the name of a column of dates.")
     return RowsPerPeriod(whole(rules["most"], f"{inside(rows, 'most')} in the policy"), str(per), of)
+
+
+def _form(given: Mapping[str, Any], place: str) -> Form:
+    """How the CSV files of a table are written."""
+    encoding, delimiter = given.get("encoding", PLAIN.encoding), given.get("delimiter")
+    name = encoding.lower().replace("_", "-") if isinstance(encoding, str) else ""
+    if name not in ENCODINGS:
+        raise policy_error(inside(place, "encoding"), f"must be one of {', '.join(map(toml_text, ENCODINGS))}.")
+    if delimiter is not None and (not isinstance(delimiter, str) or delimiter not in DELIMITERS):
+        raise policy_error(inside(place, "delimiter"), f"must be one of {', '.join(map(toml_text, DELIMITERS))}.")
+    return Form(name, delimiter, flag(given.get("line_breaks", False), inside(place, "line_breaks")))
 
 
 def _today(given: Any, place: str) -> datetime.date | None:
@@ -240,6 +271,7 @@ def _chosen_rows(given: Mapping[str, Any], place: str) -> int | None:
 def column_rules(given: Any, place: str) -> ColumnRules:
     """Read the rules of a column, or say what is wrong with them and where."""
     only(section(given, place), _COLUMN, place)
+    _check_filled(given, place)
     bounds, keys, most = given.get("bounds"), given.get("keys"), given.get("rows_per_value")
     private_bounds, private_keys = (isinstance(part, str) and part == _PRIVATE for part in (bounds, keys))
     listed = None if keys is None or private_keys else _keys(keys, inside(place, "keys"))
@@ -255,7 +287,21 @@ def column_rules(given: Any, place: str) -> ColumnRules:
         flag(given.get("group", True), inside(place, "group")),
         recode,
         None if most is None else whole(most, f"{inside(place, 'rows_per_value')} in the policy"),
+        _format(given, place),
     )
+
+
+def _format(given: Mapping[str, Any], place: str) -> str | None:
+    """In which form the texts of a column write its dates."""
+    format, here = given.get("format"), inside(place, "format")
+    if format is None:
+        return None
+    if given.get("type") not in ("date", "timestamp"):
+        raise policy_error(here, 'is for texts that are dates: say type = "date" or type = "timestamp" beside it.')
+    wrong = fault(format, time=given["type"] == "timestamp") if isinstance(format, str) else "must be a text."
+    if wrong is not None:
+        raise policy_error(here, wrong)
+    return str(format)
 
 
 def _type(given: Any, place: str) -> Type | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from noisette.engines.contract import CLEAN, INTEGERS, TEXTS, base_type
 from noisette.engines.csv import first_line, no_column
+from noisette.engines.csv_form import PLAIN, Form
 from noisette.engines.files import files_of, is_csv
 from noisette.errors import InputError
 from noisette.names import closest
@@ -20,11 +21,13 @@ from noisette.query.schema import Column, Link, RowsPerPeriod, Table
 __all__ = [
     "check_column",
     "check_csv",
+    "check_formats",
     "cure",
     "declared_only",
     "described",
     "equality_type",
     "header",
+    "no_unit",
     "purchased",
     "type_of",
 ]
@@ -158,7 +161,7 @@ def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> 
 
 def _kind(declared: Type, rules: ColumnRules, place: str) -> Kind:
     grid = _grid(declared, rules.grid, inside(place, "grid"))
-    kind = Kind(declared, nullable=rules.nullable, grid=grid, recode=rules.recode)
+    kind = Kind(declared, nullable=rules.nullable, grid=grid, recode=rules.recode, format=rules.format)
     return _limited(kind, rules, place)
 
 
@@ -273,18 +276,38 @@ def _typed(rules: TableRules) -> TableRules:
 
 
 def check_csv(tables: Any, rules: Mapping[str, TableRules], unit: str | None) -> None:
-    """Refuse CSV files without types, with the lines to write."""
-    for name, source in tables.items() if isinstance(tables, Mapping) else ():
+    """Refuse CSV files without types, with the lines to write, and what is said of CSV files where there are none."""
+    sources = tables if isinstance(tables, Mapping) else {}
+    for name, source in sources.items():
         if is_csv(source):
             _check(name, source, rules.get(name, TableRules()), unit)
+    for name, table in rules.items():
+        told = [what for what, value in vars(table.form).items() if value != getattr(PLAIN, what)]
+        if told and not (name in sources and is_csv(sources[name])):
+            raise policy_error(inside(inside("tables", name), told[0]), "is for CSV files alone: leave it out.")
+
+
+def no_unit(table: str) -> str:
+    """What to do about a table that has not the unit which all tables are said to have."""
+    here = inside("tables", table)
+    return f"name its unit below [{here}] in a policy, or, if it protects nobody, public = true (--public {table})."
+
+
+def check_formats(name: str, rules: TableRules, stored: Mapping[str, str]) -> None:
+    """Refuse formats of columns that are not stored as text."""
+    place = inside(inside("tables", name), "columns")
+    for column, part in rules.columns.items():
+        if part.format is not None and column in stored and base_type(stored[column]) not in TEXTS:
+            at = inside(inside(place, column), "format")
+            raise policy_error(at, f"is for texts, but the column is stored as {stored[column]}: leave it out.")
 
 
 def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
     place = inside(inside("tables", name), "columns")
-    if not any(column.type for column in rules.columns.values()):
+    if not rules.columns:
         raise InputError(
             "A CSV file does not say what its columns are: write into the policy\n\n"
-            f"{_lines(place, header(source, name))}"
+            f"{_lines(place, header(source, name, rules.form))}"
         )
     for column, declared in rules.columns.items():
         if declared.type is None:
@@ -293,9 +316,9 @@ def _check(name: str, source: Any, rules: TableRules, unit: str | None) -> None:
             )
     whose = rules.unit or (None if rules.public else unit)
     for column in whose.here if isinstance(whose, Link) else [] if whose is None else [whose]:
-        known = header(source, name) if column not in rules.columns else [column]
+        known = header(source, name, rules.form) if column not in rules.columns else [column]
         if column not in known:
-            raise no_column(name, column, known)
+            raise no_column(name, column, known, *([no_unit(name)] if rules.unit is None else []))
         if column not in rules.columns:
             raise policy_error(
                 inside(place, column), 'is missing: the unit of a CSV file needs a type, such as type = "text".'
@@ -308,6 +331,6 @@ def _lines(place: str, columns: list[str]) -> str:
     return "\n".join([f"[{place}]  {kinds}", *lines])
 
 
-def header(source: Any, name: str) -> list[str]:
+def header(source: Any, name: str, form: Form = PLAIN) -> list[str]:
     """The names in the first line of a CSV file; no row is read."""
-    return first_line(files_of(source)[0], name)
+    return first_line(files_of(source)[0], name, form)

@@ -1,20 +1,21 @@
 """A policy as a TOML file with comments, to be read and edited by people, and the lines that it does not have yet.
 
-A line that begins with `# ` is TOML to be taken in once its values are right; `## ` begins a remark. So the file stays
-valid TOML, and a policy, when every `# ` is taken away.
+A line that begins with `# ` is TOML to be taken in; `## ` begins a remark. So the file stays valid TOML when every `# `
+is taken away, and is a policy once each placeholder is replaced: while one is left, it is refused.
 """
 
 import datetime
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from noisette.policy.rules import ColumnRules, TableRules, inside, toml_text
+from noisette.engines.csv_form import PLAIN
+from noisette.policy.rules import PLACEHOLDER, ColumnRules, TableRules, inside, toml_text
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.query.recode import Recode
 from noisette.query.schema import Column, Limits, Link, RowsPerPeriod, Schema, Table
 
-__all__ = ["Gap", "as_toml", "gaps", "with_gaps", "with_types"]
+__all__ = ["Gap", "as_toml", "gaps", "sections", "with_gaps", "with_types"]
 
 _HEAD = "## What may be released about these tables. Every key is explained in docs/policy.md."
 _TYPES = '# or "integer", "real", "boolean", "date", "timestamp"'
@@ -71,7 +72,13 @@ def _budget(budget: Promise) -> list[str]:
 
 
 def _table(place: str, rules: TableRules) -> Iterator[str]:
-    yield f"[{place}]"
+    yield from [f"[{place}]", *_own_lines(rules)]
+    for name, column in rules.columns.items():
+        yield from ["", f"[{inside(inside(place, 'columns'), name)}]", *_column(column, dated=_dates(rules, name))]
+
+
+def _own_lines(rules: TableRules) -> Iterator[str]:
+    """What is declared of a table itself."""
     if rules.public:
         yield _line("public", True, "it protects nobody")
     if isinstance(rules.unit, Link):
@@ -91,9 +98,21 @@ def _table(place: str, rules: TableRules) -> Iterator[str]:
             yield _line(name, number, why)
     if rules.today is not None:
         yield _line("today", rules.today, "what CURRENT_DATE means in a question")
-    for name, column in rules.columns.items():
-        dated = rules.per_period is not None and rules.per_period.of == name
-        yield from ["", f"[{inside(inside(place, 'columns'), name)}]", *_column(column, dated=dated)]
+    for name, value in vars(rules.form).items():
+        if value != getattr(PLAIN, name):
+            yield _line(name, value, _FORM[name])
+
+
+_FORM = {
+    "encoding": "of the CSV files",
+    "delimiter": "between the fields of the CSV files",
+    "line_breaks": "there are some within quotes, in CSV files that quote as RFC 4180 says",
+}
+
+
+def _dates(rules: TableRules, column: str) -> bool:
+    """Whether the limit of rows is per period of a column."""
+    return rules.per_period is not None and rules.per_period.of == column
 
 
 def _link(link: Link) -> str:
@@ -117,6 +136,8 @@ def _rows(rules: TableRules) -> str | int | None:
 def _column(rules: ColumnRules, *, dated: bool) -> Iterator[str]:
     if rules.type is not None:
         yield _line("type", rules.type)
+    if rules.format is not None:
+        yield _line("format", rules.format, "how texts write it")
     if rules.bounds is not None or rules.private_bounds:
         beyond = "rows beyond them are left out" if dated else "values beyond them are clamped"
         yield _line("bounds", rules.bounds or "private", beyond)
@@ -192,10 +213,19 @@ class Gap:
 
 def gaps(schema: Schema) -> list[Gap]:
     """What is missing of the tables that protect somebody."""
-    return [gap for table in schema.values() if not table.public for gap in _of_table(table)]
+    return [
+        gap for table in schema.values() if not table.public for gap in _of_table(table, _identifying(table, schema))
+    ]
 
 
-def _of_table(table: Table) -> Iterator[Gap]:
+def _identifying(table: Table, schema: Schema) -> set[str | None]:
+    """The columns of a table that say whose a row is: no group is made of them, and they are not added up."""
+    steps = [(other.name, other.through[0]) for other in schema.values() if other.through]
+    here = {name for child, link in steps if child == table.name for name in link.here}
+    return here | {name for _, link in steps if link.table == table.name for name in link.there} | {table.unit_column}
+
+
+def _of_table(table: Table, identifying: set[str | None]) -> Iterator[Gap]:
     place = inside("tables", table.name)
     silent = table.limits == Limits() and not table.private_rows and not table.chosen_rows and not table.per_period
     if table.unit is not None and silent:
@@ -203,12 +233,11 @@ def _of_table(table: Table) -> Iterator[Gap]:
             table.name,
             None,
             place,
-            "rows = 10",
-            f'a number of rows of one {table.unit}; or "private", bought once, or "each question"',
+            f"rows = {_OPEN}",
+            f'a number of rows of one {table.unit}, such as 10; or "private", bought once, or "each question"',
         )
     for column in table.columns:
-        keys = {name for link in table.through[:1] for name in link.here} | {table.unit_column}
-        missing = None if column.name in keys else _missing(column)
+        missing = None if column.name in identifying else _missing(column)
         if missing is not None:
             at = inside(inside(place, "columns"), column.name)
             yield Gap(table.name, column.name, at, *missing)
@@ -216,45 +245,76 @@ def _of_table(table: Table) -> Iterator[Gap]:
                 yield Gap(table.name, column.name, at, "trim = true", "and fold, map, other: for messy values")
 
 
+_OPEN = toml_text(PLACEHOLDER)
 _EXAMPLES = {
-    "integer": "[0, 100]",
-    "real": "[0, 100]",
-    "date": "[2020-01-01, 2029-12-31]",
-    "timestamp": "[2020-01-01T00:00:00, 2029-12-31T23:59:59]",
+    "integer": "0, 100",
+    "real": "0, 100",
+    "date": "2020-01-01, 2029-12-31",
+    "timestamp": "2020-01-01T00:00:00, 2029-12-31T23:59:59",
 }
 
 
 def _missing(column: Column) -> tuple[str, str] | None:
     kind = column.kind
-    if kind.type == "text" and kind.keys is None and not column.private_keys:
+    if kind.type == "text" and kind.keys is None and not column.private_keys and column.group:
         return (
-            'keys = ["one", "another"]',
+            f"keys = [{_OPEN}, {_OPEN}]",
             "all values, to group by it; else only keys that many share are released, with a delta",
         )
     if kind.type in _EXAMPLES and not kind.bounded and not column.private_bounds:
-        return f"bounds = {_EXAMPLES[kind.type]}", "low and high, for sums, means and quantiles"
+        return (
+            f"bounds = [{_OPEN}, {_OPEN}]",
+            f"low and high, such as {_EXAMPLES[kind.type]}: for sums, means, quantiles",
+        )
     return None
 
 
-def with_gaps(text: str, missing: Iterable[Gap]) -> str:
-    """A policy file with the missing lines as comments: examples, to be replaced by what is true and taken in.
+def _by_section(missing: Iterable[Gap]) -> dict[str, list[str]]:
+    """The lines that are missing, by the section that they belong into."""
+    found: dict[str, list[str]] = {}
+    for gap in missing:
+        found.setdefault(gap.place, []).append(f"{gap.line}  # {gap.why}")
+    return found
 
-    >>> print(with_gaps("[tables.a]", [Gap("a", "x", "tables.a.columns.x", "bounds = [0, 100]", "for sums")]))
+
+def sections(missing: Sequence[Gap], tables: Mapping[str, TableRules]) -> str:
+    """The sections with missing lines, each with all that is declared in it, so that it can stand in for the old one.
+
+    >>> gaps = [Gap("a", "x", "tables.a.columns.x", 'bounds = ["…", "…"]', "for sums")]
+    >>> print(sections(gaps, {"a": TableRules(columns={"x": ColumnRules(type="integer")})}))
+    [tables.a.columns.x]
+    type = "integer"
+    bounds = ["…", "…"]  # for sums
+    """
+    rules = {gap.place: (tables.get(gap.table, TableRules()), gap.column) for gap in missing}
+    there = {
+        place: _own_lines(table)
+        if column is None
+        else _column(table.columns.get(column, ColumnRules()), dated=_dates(table, column))
+        for place, (table, column) in rules.items()
+    }
+    written = ([f"[{place}]", *there[place], *lines] for place, lines in _by_section(missing).items())
+    return "\n\n".join("\n".join(lines) for lines in written)
+
+
+def with_gaps(text: str, missing: Iterable[Gap]) -> str:
+    """A policy file with the missing lines as comments, whose placeholders are to be replaced by what is true.
+
+    >>> print(with_gaps("[tables.a]", [Gap("a", "x", "tables.a.columns.x", 'bounds = ["…", "…"]', "for sums")]))
     [tables.a]
     <BLANKLINE>
     # [tables.a.columns.x]
-    # bounds = [0, 100]  # for sums
+    # bounds = ["…", "…"]  # for sums
     <BLANKLINE>
     """
     blocks = text.strip().split("\n\n")
-    for gap in missing:
-        comment = f"# {gap.line}  # {gap.why}"
-        heads = f"[{gap.place}]", f"# [{gap.place}]"
-        at = next((i for i, block in enumerate(blocks) if block.splitlines()[0] in heads), None)
+    for place, lines in _by_section(missing).items():
+        comments = [f"# {line}" for line in lines]
+        at = next((i for i, block in enumerate(blocks) if block.splitlines()[0] == f"[{place}]"), None)
         if at is None:
-            blocks.append(f"# [{gap.place}]\n{comment}")
+            blocks.append("\n".join([f"# [{place}]", *comments]))
         else:
-            blocks[at] += f"\n{comment}"
+            blocks[at] = "\n".join([blocks[at], *comments])
     return "\n\n".join(blocks) + "\n"
 
 

@@ -237,7 +237,7 @@ def minimum_frequency(
 
 
 def _recoded(read: Mapping[str, Kind]) -> Iterator[Omission]:
-    """Columns whose texts the policy cleans.
+    """Columns whose texts the policy cleans, or reads in a format.
 
     >>> from noisette.query.recode import Recode
     >>> how = Recode(trim=True, fold=True, other="other")
@@ -245,6 +245,10 @@ def _recoded(read: Mapping[str, Kind]) -> Iterator[Omission]:
     ['Texts of ward count without blanks at their ends and without upper and lower case; those of no key are "other".']
     """
     for name, kind in read.items():
+        if kind.format is not None:
+            yield Omission(
+                f"Texts of {name.rpartition('.')[2]} that are no {kind.type} by {kind.format} count as NULL."
+            )
         if (how := kind.recode) is not None:
             without = ["without blanks at their ends"] * how.trim + ["without upper and lower case"] * how.fold
             merged = any(len(texts) > 1 for _, texts in how.names)

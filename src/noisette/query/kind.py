@@ -48,6 +48,7 @@ class Kind:
     keys: tuple[Value, ...] | None = None  # all values there can be, in order, without NULL
     nullable: bool = True
     recode: Recode | None = field(default=None, repr=False)  # of a stored column: what its texts mean
+    format: str | None = field(default=None, repr=False)  # the same: how its texts write dates (`texts.formatted`)
 
     @property
     def number(self) -> bool:

@@ -26,9 +26,11 @@ from sqlglot import exp
 
 from noisette.engines import csv
 from noisette.engines.contract import CLEAN
+from noisette.engines.csv_form import PLAIN, Form
 from noisette.engines.duckdb.session import text_of
 from noisette.engines.files import Opened, family_of, files_of, is_database, is_frame, valid_table
 from noisette.engines.sql.syntax import column, try_cast
+from noisette.engines.sql.texts import as_moment
 from noisette.errors import InputError
 from noisette.query.schema import Schema, Table
 
@@ -112,10 +114,12 @@ _LINES = "noisette_lines"
 
 @dataclass(frozen=True)
 class Csv:
-    """Files with the same header, and the engine's type of each column."""
+    """Files with the same header: the engine's type of each column, and the format of those that have one."""
 
     files: tuple[str, ...]
     types: Mapping[str, str]
+    form: Form = PLAIN
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def nothing(self, connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
         """The columns without any row; no file is read."""
@@ -123,44 +127,67 @@ class Csv:
 
     def read(self, connection: duckdb.DuckDBPyConnection) -> pyarrow.Table:
         """All rows, as typed columns in memory."""
-        parts = (block for file in self.files for block in csv.blocks(file))
+        parts = (block for file in self.files for block in self._records(file))
         return pyarrow.concat_tables([self.nothing(connection), *(self._typed(connection, b) for b in parts)])
 
+    def texts(self) -> pyarrow.Table:
+        """All rows as the texts that the files hold."""
+        parts = [b"\n", *(block for file in self.files for block in self._records(file))]
+        return pyarrow.concat_tables([pyarrow.table(self._fields(part), list(self.types)) for part in parts])
+
+    def reading(self, column: exp.Expr, name: str) -> exp.Expr:
+        """What the text of a column is read as; NULL where it cannot be."""
+        return _cast(column, self.types[name], self.formats.get(name))
+
+    def tally(self) -> csv.Tally:
+        """How the lines of all files are written."""
+        found = [csv.tally(file, self.form, len(self.types)) for file in self.files]
+        return csv.Tally(*map(sum, zip(*found, strict=True)))
+
+    def _records(self, file: str) -> Iterator[bytes]:
+        return csv.records(file, self.form, len(self.types))
+
+    def _fields(self, block: bytes) -> list[pyarrow.Array]:
+        separator = self.form.separator(self.files[0])
+        return csv.fields(block, separator, len(self.types), line_breaks=self.form.line_breaks)
+
     def _typed(self, connection: duckdb.DuckDBPyConnection, block: bytes) -> pyarrow.Table:
-        found = csv.fields(block, csv.delimiter_of(self.files[0]), len(self.types))
-        connection.register(_LINES, pyarrow.table(found, [f"c{i}" for i in range(len(found))]))
+        names = [f"c{i}" for i in range(len(self.types))]
+        connection.register(_LINES, pyarrow.table(self._fields(block), names))
         try:
-            made = [
-                exp.alias_(_cast(f"c{i}", to), name, quoted=True) for i, (name, to) in enumerate(self.types.items())
-            ]
+            pairs = zip(names, self.types, strict=True)
+            made = [exp.alias_(self.reading(column(c), name), name, quoted=True) for c, name in pairs]
             return connection.sql(text_of(exp.select(*made).from_(exp.to_identifier(_LINES)))).to_arrow_table()
         finally:
             connection.unregister(_LINES)
 
 
-def csv_of(files: Sequence[str], name: str, table: Table | None) -> Csv:
+def csv_of(files: Sequence[str], name: str, table: Table | None, form: Form = PLAIN) -> Csv:
     """CSV files as a table is declared; only their first lines are read."""
     if table is None:
         raise InputError(f"Declare the columns of table {name}: a CSV file does not say what they are.")
-    header = csv.first_line(files[0], name)
+    header = csv.first_line(files[0], name, form)
     declared = {c.name: CLEAN[c.kind.type] for c in table.columns}
     missing = [c for c in (*declared, *([table.unit] if table.unit else [])) if c not in header]
     if missing:
         raise csv.no_column(name, missing[0], header)
     for file in files[1:]:
-        if csv.first_line(file, name) != header:
+        if csv.first_line(file, name, form) != header:
             raise InputError(
                 f"The files of table {name} differ in their first line ({Path(file).name}): "
                 "write the same columns in the same order into each."
             )
-    return Csv(tuple(files), {c: declared.get(c, "VARCHAR") for c in header})
+    formats = {c.name: c.kind.format for c in table.columns if c.kind.format is not None}
+    return Csv(tuple(files), {c: declared.get(c, "VARCHAR") for c in header}, form, formats)
 
 
-def _cast(name: str, to: str) -> exp.Expr:
+def _cast(text: exp.Expr, to: str, format: str | None) -> exp.Expr:
     """Text, of which an empty field is NULL, or what a number or a date can be read as."""
+    if format is not None:
+        return as_moment(text, format, to)
     if to != "VARCHAR":
-        return try_cast(exp.Trim(this=column(name)), to)
-    return exp.Nullif(this=column(name), expression=exp.Literal.string(""))
+        return try_cast(exp.Trim(this=text.copy()), to)
+    return exp.Nullif(this=text.copy(), expression=exp.Literal.string(""))
 
 
 # DuckDB files, opened read-only: stored tables alone, compared as their values are
@@ -229,12 +256,13 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 class Engine:
     """A locked engine in memory with a view for each table.
 
-    `waiting` are CSV files that nobody has asked about yet; `left_out` says how columns are stored that have no view,
-    since to read them can fail.
+    `files` are CSV files, and `waiting` those of them that nobody has asked about yet; `left_out` says how columns are
+    stored that have no view, since to read them can fail.
     """
 
     connection: duckdb.DuckDBPyConnection
-    waiting: dict[str, Csv] = field(default_factory=dict)
+    files: dict[str, Csv] = field(default_factory=dict)
+    waiting: set[str] = field(default_factory=set)
     left_out: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
@@ -245,10 +273,10 @@ class Engine:
     def load(self, table: str) -> None:
         """Read a CSV file, unless that was done."""
         if table in self.waiting:
-            self._register(table, self.waiting[table].read(self.connection))
-            del self.waiting[table]
+            self._register(table, self.files[table].read(self.connection))
+            self.waiting.remove(table)
 
-    def open(self, name: str, source: Opened, files: Sequence[str], table: Table | None) -> None:
+    def open(self, name: str, source: Opened, files: Sequence[str], table: Table | None, form: Form) -> None:
         """Make one source known, or all tables of a database."""
         if is_frame(source):
             import pyarrow
@@ -259,8 +287,9 @@ class Engine:
             case ".parquet":
                 self._view(name, *parquet_rows(self.connection, files, name))
             case ".csv":
-                self.waiting[name] = csv_of(files, name, table)
-                self._register(name, self.waiting[name].nothing(self.connection))
+                self.files[name] = csv_of(files, name, table, form)
+                self.waiting.add(name)
+                self._register(name, self.files[name].nothing(self.connection))
             case _:
                 wanted = source[1] if isinstance(source, tuple) else name
                 for own, rows, left_out in database_rows(self.connection, files[0], wanted, name):
@@ -277,9 +306,13 @@ class Engine:
 
 
 def connected(
-    tables: Mapping[str, Opened] | str | Path, schema: Schema | None = None, *, threads: int | None = None
+    tables: Mapping[str, Opened] | str | Path,
+    schema: Schema | None = None,
+    forms: Mapping[str, Form] | None = None,
+    *,
+    threads: int | None = None,
 ) -> Engine:
-    """A locked engine with all tables open.
+    """A locked engine with all tables open; `forms` says how CSV files are written.
 
     A DuckDB file in place of the mapping stands for all its tables.
     """
@@ -290,7 +323,8 @@ def connected(
     _lock(connection, [path for paths in files.values() for path in paths])
     engine = Engine(connection)
     for name, source in whole.items():
-        if not _opens(engine, name, source, files.get(name, []), None if schema is None else schema.get(name)):
+        table, form = None if schema is None else schema.get(name), (forms or {}).get(name, PLAIN)
+        if not _opens(engine, name, source, files.get(name, []), table, form):
             raise InputError(f"The data of table {name} cannot be read: is it whole, and of the kind its name says?")
     return engine
 
@@ -309,10 +343,10 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def _opens(engine: Engine, name: str, source: Opened, files: Sequence[str], table: Table | None) -> bool:
+def _opens(engine: Engine, name: str, source: Opened, files: Sequence[str], table: Table | None, form: Form) -> bool:
     """Open a table; whatever the engine has to say about a failure ends here."""
     try:
-        engine.open(name, source, files, table)
+        engine.open(name, source, files, table, form)
     except duckdb.Error:
         return False
     return True

@@ -1,18 +1,20 @@
 """DuckDB as an engine: files and frames on this machine, and a cache of bounded tables."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow
 from sqlglot import exp
 
 from noisette.engines.contract import CLEAN, Source, base_type
+from noisette.engines.csv_form import Form
 from noisette.engines.duckdb.held import asked_columns, bounded_key, held_columns, serves
-from noisette.engines.duckdb.opening import connected
+from noisette.engines.duckdb.opening import Csv, connected
 from noisette.engines.duckdb.retained import RetainedRows, retained_rows
 from noisette.engines.duckdb.session import Session
 from noisette.engines.files import Opened
@@ -94,7 +96,8 @@ class DuckDB(Source):
     """Tables in Parquet, CSV or DuckDB files or in memory, and an engine that can do nothing but read them.
 
     A table is a path, a glob, a list of paths, a pair (DuckDB file, table), or a frame that speaks Arrow; a DuckDB file
-    in place of the mapping gives all its tables. CSV needs the schema. What is opened must not change while it is open.
+    in place of the mapping gives all its tables. CSV needs the schema, and `forms` says how it is written. What is
+    opened must not change while it is open.
     A column that can fail to be read is stored as what no question can use (`opening`).
     Answers are the same for any order of the rows and any number of threads.
 
@@ -108,12 +111,13 @@ class DuckDB(Source):
         self,
         tables: Mapping[str, Opened] | str | Path,
         schema: Schema | None = None,
+        forms: Mapping[str, Form] | None = None,
         *,
         threads: int | None = None,
         most_tables: int = 4,
         most_bytes: int = 2**31,
     ) -> None:
-        self._engine = connected(tables, schema, threads=threads)
+        self._engine = connected(tables, schema, forms, threads=threads)
         self._session = Session(self._engine.connection)
         self._cache = Cache(self._session, most_tables=most_tables, most_bytes=most_bytes)
         self._stored: dict[str, dict[str, str]] = {}
@@ -150,6 +154,28 @@ class DuckDB(Source):
         clean = [normalised(column(name), table.column(name).kind, types[name]) for name in columns]
         different = [stored] if clean == stored else [stored, clean]
         return all(self._most_equal(table.name, values) <= 1 for values in different)
+
+    # What the owner of the data may know exactly (`curator.row_check`); no question gets here
+
+    def exact(self, select: str, tables: Iterable[Table] = ()) -> list[dict[str, Any]]:
+        """The rows of a SELECT over what these tables store."""
+        self._load(tables)
+        found = self._session.quietly(lambda: self._session.connection.sql(select).to_arrow_table())
+        rows: list[dict[str, Any]] = found.to_pylist()
+        return rows
+
+    def written(self, table: str) -> Csv | None:
+        """The CSV files of a table; None where it is stored with its types."""
+        return self._engine.files.get(table)
+
+    @contextmanager
+    def texts(self, table: str) -> Iterator[str]:
+        """The name of a table that holds the texts of its CSV files, for as long as the context lasts."""
+        name = self._session.register(self._session.quietly(self._engine.files[table].texts))
+        try:
+            yield name
+        finally:
+            self._session.drop(name)
 
     def _most_equal(self, table: str, values: Sequence[exp.Expr]) -> int:
         """How many rows have the values that most of them have, none of them NULL."""

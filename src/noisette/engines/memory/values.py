@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from noisette.engines.contract import CLEAN, FLOATS, TEXTS, base_type
-from noisette.query import moments, pattern, texts
+from noisette.query import formats, moments, pattern, texts
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.intervals import exact
 from noisette.query.kind import Kind
@@ -64,7 +64,8 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
 
 def _said(text: str, kind: Kind) -> Any:
     """What a text says as another type, as it would be stored then; None if it does not."""
-    value = texts.READERS[kind.type](text)
+    read = texts.READERS[kind.type] if kind.format is None else formats.reader(kind.format, time=kind.type != "date")
+    value = read(text)
     if isinstance(value, datetime.datetime):
         return (value - _EPOCH) // datetime.timedelta(microseconds=1)
     return (value - _EPOCH.date()).days if isinstance(value, datetime.date) else value

@@ -14,7 +14,7 @@ there, or be compared by a collation.
 import json
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -147,6 +147,10 @@ class Postgres(Source):
         """Columns of a relation under new names, and `unit`."""
         with self._engine(needed_columns(relation, columns, schema)) as engine:
             return engine.rows(relation, columns, schema, secret)
+
+    def holding(self, columns: Needed) -> AbstractContextManager[DuckDB]:
+        """An engine on this machine that holds some columns of tables, as one snapshot has them."""
+        return self._engine(columns)
 
     # What is read
 

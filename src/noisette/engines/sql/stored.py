@@ -9,7 +9,7 @@
 | an integer of any width, a DECIMAL | BIGINT for an integer (halves away from 0), DOUBLE for a real |
 | a date or timestamp beyond the bounds | the nearer bound; an infinite one without bounds is NULL |
 | a date stored as such, or a timestamp, before year 1 or after 9999 | the first or last one that Python has |
-| text in a column that is declared as another type | what it says (`texts`), else NULL; then as above |
+| text in a column that is declared as another type | what it says (`texts`, `formats`), else NULL; then as above |
 | text that is recoded (`query.recode`) | the value that it means |
 | text that is none of the keys | the same text: whoever groups by it leaves it out |
 | NULL | NULL; in a column declared without NULL, 0 (or the bound nearest to it), '', FALSE or 1970-01-01 |
@@ -78,7 +78,7 @@ def normalised(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
     if base not in STORED[kind.type]:
         raise InputError(f"A column stored as {base} cannot be declared as {kind.type}: declare the type it has.")
     if base in TEXTS and kind.type != "text":
-        return normalised(as_type(column, kind.type), kind, CLEAN[kind.type])
+        return normalised(as_type(column, kind.type, kind.format), kind, CLEAN[kind.type])
     kind = declared(kind)
     match kind.type:
         case "integer":

@@ -5,12 +5,12 @@ import datetime
 from sqlglot import exp
 
 from noisette.engines.sql.functions import read_text
-from noisette.engines.sql.syntax import choose, constant, is_null
-from noisette.query import texts
+from noisette.engines.sql.syntax import choose, constant, is_null, try_cast
+from noisette.query import formats, texts
 from noisette.query.kind import Type
 from noisette.query.recode import Recode
 
-__all__ = ["as_type", "recoded"]
+__all__ = ["as_moment", "as_type", "recoded"]
 
 _BLANK = exp.Literal.string(" ")
 
@@ -38,8 +38,10 @@ def _among(text: exp.Expr, listed: tuple[str, ...]) -> exp.Expr:
     return exp.In(this=text.copy(), expressions=[exp.Literal.string(each) for each in listed])
 
 
-def as_type(text: exp.Expr, type: Type) -> exp.Expr:
-    """What texts say as another type, in the forms of `query.texts`; NULL where they do not."""
+def as_type(text: exp.Expr, type: Type, format: str | None = None) -> exp.Expr:
+    """What texts say as another type, in a format or in the forms of `query.texts`; NULL where they do not."""
+    if format is not None:
+        return as_moment(text, format, type.upper())
     plain = _trimmed(text)
     match type:
         case "integer":
@@ -57,6 +59,19 @@ def as_type(text: exp.Expr, type: Type) -> exp.Expr:
             return _from_year_1(read_text(plain, texts.TIMESTAMP, "TIMESTAMP"), datetime.datetime.min)
         case "text":
             return text
+
+
+def as_moment(text: exp.Expr, format: str, to: str) -> exp.Expr:
+    """The DATE or TIMESTAMP that texts say in a format (`query.formats`); NULL where they do not."""
+    plain = _trimmed(text)
+
+    def read(pattern: str, order: str) -> tuple[exp.Expr, exp.Expr]:
+        form, parts = exp.Literal.string(pattern), exp.Literal.string(order)
+        written = exp.RegexpReplace(this=plain.copy(), expression=form, replacement=parts)
+        return exp.RegexpLike(this=plain.copy(), expression=form.copy()), try_cast(written, to)
+
+    forms = formats.forms_of(format, time=to != "DATE")
+    return choose(*(read(*form) for form in forms), otherwise=exp.null())
 
 
 def _from_year_1(moment: exp.Expr, first: datetime.date) -> exp.Expr:

@@ -71,7 +71,7 @@ def declared(prepared: Iterable[Prepared], *more: object) -> str:
 def _rests_on(prepared: Prepared) -> tuple[object, ...]:
     by_value = [part.by for part in prepared.shape.retained if part.by]
     more: list[object] = [part for part in (prepared.shape.retained, prepared.shape.through, by_value) if part]
-    recoded = tuple((name, kind.recode) for name, kind in prepared.read if kind.recode is not None)
+    recoded = tuple((name, how) for name, kind in prepared.read if (how := kind.recode or kind.format) is not None)
     measures = sorted(map(repr, prepared.request.measures))
     rule = () if prepared.frequency is None else (prepared.frequency,)
     return (
