@@ -81,6 +81,18 @@ def test_without_bars_only_the_numbers(curator):
     assert [column[0] for column in cursor.description] == ["ward", "n"]
 
 
+def test_what_to_know_about_an_answer_comes_with_it(connection):
+    """A mean of no rows: NULL, with a warning of Python's and the messages of PEP 249, for pandas as well."""
+    asked = "SELECT ward, avg(age) AS mean FROM data WHERE age > 119 GROUP BY ward ORDER BY ward LIMIT 1"
+    with pytest.warns(dbapi.Warning, match="mean: no answer, since too few rows vouch for one; spend more"):
+        cursor = connection.execute(asked)
+    assert cursor.fetchall() == [("north", None, 0.0, 120.0)]
+    assert [kind for kind, _ in cursor.messages] == [dbapi.Warning] * len(cursor.release.notes)
+    assert [text for _, text in cursor.messages] == [*cursor.release.warnings, *cursor.release.caveats]
+    assert "Values of age beyond [0, 120] count as the nearer bound." in dict(map(reversed, cursor.messages))
+    assert connection.execute("EXPLAIN SELECT count(*) FROM data").messages == []
+
+
 def test_rows_come_in_order_and_once(connection):
     cursor = connection.execute(BY_WARD)
     everything = list(connection.execute(BY_WARD))
