@@ -47,11 +47,12 @@ def known(seed: int, shelf: Shelf) -> Counter[str]:
 
 
 def ledger(seed: int, shelf: Shelf) -> Counter[str]:
-    """Threads, forks, processes, kills, failures and forgeries."""
+    """Threads, forks, connections, processes, kills, failures and forgeries."""
     found: Counter[str] = Counter()
     acts: list[Callable[[Path], Counter[str]]] = [
         lambda place: ledgers.threads(shelf, place),
         lambda place: ledgers.forks(),
+        ledgers.connections,
         ledgers.processes,
         lambda place: ledgers.replays(place, kill=True),
         failed,
