@@ -53,7 +53,7 @@ def test_connections_that_each_begin_a_ledger_in_memory_are_convicted(tmp_path):
     def fresh(source, *, spend, **opening):
         return connect(nz.open(source, **opening), spend=spend)
 
-    with pytest.raises(Convicted, match="4 connections to the same data, {}, each spent"):
+    with pytest.raises(Convicted, match=r"4 connections to the same data, \{\}, each spent"):
         ledgers.connections(tmp_path, fresh)
 
 
