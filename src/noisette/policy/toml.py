@@ -13,6 +13,7 @@ from noisette.policy.rules import ColumnRules, TableRules, inside, toml_text
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.query.recode import Recode
 from noisette.query.schema import Column, Limits, Link, Schema, Table
+from noisette.query.units import in_words
 
 __all__ = ["Gap", "as_toml", "gaps", "with_gaps", "with_types"]
 
@@ -190,7 +191,7 @@ def _of_table(table: Table) -> Iterator[Gap]:
             None,
             place,
             "rows = 10",
-            f'a number of rows of one {table.unit}; or "private", bought once, or "each question"',
+            f'a number of rows of one {in_words(table.unit)}; or "private", bought once, or "each question"',
         )
     for column in table.columns:
         keys = {name for link in table.through[:1] for name in link.here} | {table.unit_column}

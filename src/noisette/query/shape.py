@@ -5,14 +5,12 @@ from dataclasses import dataclass, field
 
 from noisette.query.kind import Kind
 from noisette.query.schema import Limits, Link
+from noisette.query.units import ROW, Unit, in_words
 
 __all__ = ["ROW", "UNIT", "Moved", "Retained", "Shape"]
 
 UNIT = "unit"
 """The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
-
-ROW = "row"
-"""Each row is a unit by itself: there is no column of units to travel."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Shape:
     """
 
     columns: Mapping[str, Kind]
-    unit: str | None
+    unit: Unit | None
     rows: int | None
     limits: Limits = field(default_factory=Limits)
     retained: tuple[Retained, ...] = ()
@@ -57,7 +55,7 @@ class Shape:
     @property
     def whose(self) -> str:
         """Who is protected, in a word."""
-        return str(self.unit) if self.moved is None else self.moved.unit
+        return in_words(self.unit) if self.moved is None else self.moved.unit
 
     @property
     def public(self) -> bool:

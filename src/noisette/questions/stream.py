@@ -239,7 +239,7 @@ class Publishing:
     @property
     def unit(self) -> str:
         """Whose data is protected."""
-        return str(self.prepared.shape.unit)
+        return self.prepared.shape.whose
 
     @property
     def sensitivity(self) -> Any:

@@ -96,7 +96,7 @@ def left_out(query: Prepared, *, rows: bool) -> list[Omission]:
         limits = Limits(rows_per_group=query.part.total)
         return list(omissions(replace(query, request=replace(query.request, limits=limits))))
     most = ", or takes away ".join(f"{float(m.high * m.grid):,.6g}" for m in query.request.measures)
-    text = f"What one {query.shape.unit} adds to a group counts up to {most}, in all; more is left out."
+    text = f"What one {query.shape.whose} adds to a group counts up to {most}, in all; more is left out."
     return [*omissions(query), Omission(text, "raise the limits")]
 
 
@@ -235,7 +235,7 @@ def _events(asked: int | None, shape: Shape) -> int:
     if shape.rows is not None:
         found = min(found or shape.rows, shape.rows)
     if found is None:
-        raise InputError(f"Say how many rows of one {shape.unit} may count in each group: events=3.")
+        raise InputError(f"Say how many rows of one {shape.whose} may count in each group: events=3.")
     return int(found)
 
 
