@@ -29,6 +29,7 @@ from tests.attack.failures import failed, oracles
 from tests.attack.holes import HOLES
 from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, attacked
+from tests.attack.words import words_at_random
 
 import noisette as nz
 
@@ -70,6 +71,7 @@ ALL: dict[str, tuple[Act, int]] = {
     "oracles": (oracles, 1),
     "canaries": (canaries, 1),
     "ledger": (ledger, 1),
+    "words": (words_at_random, 5),
 }
 """Each attack, and how many seeds of it are tried in a round; what convicted once comes first."""
 

@@ -6,15 +6,17 @@ mechanisms are the same and so is what it answers; or it is refused by a sentenc
 
 import ast
 import datetime
+import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow
+from tests.attack.tables import Shelf
 from tests.attack.trial import Convicted
 
 import noisette as nz
@@ -27,12 +29,42 @@ SPEND = nz.Approx(900, "1e-6")
 # Words
 
 SENTINELS = (
-    *("row", "rows", "each row", "each question", "private", "public", "unit", "units", "person", "order", "rank", "tag"),
-    *("code", "identity", "domain", "count", "child", "parent", "key0", "k0", "c0", "n_low", "all", "unknown", "a.b"),
+    *(
+        "row",
+        "rows",
+        "each row",
+        "each question",
+        "private",
+        "public",
+        "unit",
+        "units",
+        "person",
+        "order",
+        "rank",
+        "tag",
+    ),
+    *(
+        "code",
+        "identity",
+        "domain",
+        "count",
+        "child",
+        "parent",
+        "key0",
+        "k0",
+        "c0",
+        "n",
+        "n_low",
+        "group",
+        "all",
+        "unknown",
+        "when",
+        "a.b",
+    ),
 )
 """Words that stand for states, kinds and units, and the columns that engines add."""
 
-_SHAPE = re.compile(r"[A-Za-z_][A-Za-z_0-9. ]{0,23}")
+_SHAPE = re.compile(r"(?!noisette_)[A-Za-z_][A-Za-z_0-9 ]{0,23}")  # no table may begin with noisette_
 _CALLS = {"column", "subquery", "field", "alias_", "to_identifier"}
 
 
@@ -51,15 +83,13 @@ def _meant(node: ast.AST) -> Iterator[ast.expr | None]:
     """The expressions of a node that may be a word of ours."""
     match node:
         case ast.Compare(left, _, others):
-            yield from (left, *others)
+            yield from (left, *others, *(part for other in others for part in getattr(other, "elts", ())))
         case ast.Call(func, arguments) if getattr(func, "attr", getattr(func, "id", "")) in _CALLS:
             yield from arguments
         case ast.Dict(keys):
             yield from keys
         case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), _, value) if name.strip("_").isupper():
             yield value
-        case ast.Tuple(parts) | ast.List(parts) | ast.Set(parts):
-            yield from parts
         case ast.MatchValue(value):
             yield value
         case ast.JoinedStr([ast.Constant(begin), ast.FormattedValue()]):
@@ -80,17 +110,19 @@ PLAIN = {
     "key": "ward",
     "number": "cost",
     "day": "came",
+    "mark": "colour",
     "alias": "v",
     "output": "found",
     "value": "north",
     "analyst": "ann",
 }
 ROLES = tuple(PLAIN)
+COLUMNS = ("unit", "key", "output", "number", "day", "mark")  # each has a name of its own
 KEYS = ("north", "south", "west")
 
 
-def opened(names: Mapping[str, str]) -> Any:
-    """60 people with three rows each, and a public table of their wards."""
+def opened(names: Mapping[str, str], *, unit: bool = True) -> Any:
+    """60 people with three rows each, and a public table of their wards; without a `unit` each row is one."""
     keys = [names["value"] if key == "north" else key for key in KEYS]
     people, days = [i // 3 for i in range(180)], [datetime.date(2024, 1, 1 + i % 20) for i in range(180)]
     visits = {
@@ -98,13 +130,15 @@ def opened(names: Mapping[str, str]) -> Any:
         names["key"]: [keys[i % 7 % 3] for i in range(180)],
         names["number"]: [i % 11 for i in range(180)],
         names["day"]: days,
+        names["mark"]: [("red", "blue")[i % 2] for i in range(180)],
     }
     columns = {
         names["key"]: {"keys": keys},
         names["number"]: {"bounds": [0, 10]},
         names["day"]: {"bounds": [datetime.date(2024, 1, 1), datetime.date(2024, 12, 31)]},
     }
-    rules = {names["table"]: {"unit": names["unit"], "rows": 3, "columns": columns}, names["places"]: {"public": True}}
+    whose = {"unit": names["unit"], "rows": 3} if unit else {}
+    rules = {names["table"]: {**whose, "columns": columns}, names["places"]: {"public": True}}
     tables = {names["table"]: pyarrow.table(visits), names["places"]: pyarrow.table({names["key"]: keys[:2]})}
     return nz.open(tables, budget=nz.Approx(100_000, "1e-3"), policy={"tables": rules})
 
@@ -120,7 +154,7 @@ def _sql(text: str) -> Callable[[Mapping[str, str]], Any]:
 QUESTIONS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     "groups": _sql("SELECT {key}, count(*) AS {output}, sum({number}) AS s FROM {table} AS {alias} GROUP BY {key}"),
     "a condition": _sql("SELECT count(*) AS {output} FROM {table} AS {alias} WHERE {alias}.{key} = {text}"),
-    "unknown keys": _sql("SELECT {number} % 3 AS {output}, count(*) AS n FROM {table} GROUP BY {output}"),
+    "unknown keys": _sql("SELECT {mark} AS {output}, count(*) AS n FROM {table} GROUP BY {mark}"),
     "units": _sql("SELECT count(DISTINCT {unit}) AS {output} FROM {table} AS {alias}"),
     "of each unit": _sql(
         "SELECT count(*) AS n FROM (SELECT {unit}, sum({number}) AS {output} FROM {table} GROUP BY {unit}) AS {alias} "
@@ -139,7 +173,11 @@ QUESTIONS: dict[str, Callable[[Mapping[str, str]], Any]] = {
     ),
     "a quantile": _sql("SELECT median({number}) AS {output} FROM {table} AS {alias} WHERE {day} > DATE '2024-01-03'"),
     "a frame": lambda names: ("frame", names),
-    "distinct values": lambda names: nz.Distinct(names["number"], names["table"]),
+    "a histogram": lambda names: nz.Histogram(names["number"], of=names["table"]),
+    "a hierarchy": lambda names: nz.Hierarchy(
+        names["key"], {"g": [names["value"]], "h": ["south", "west"]}, of=names["table"]
+    ),
+    "distinct values": lambda names: nz.Distinct(names["number"], names["table"], most=1),
     "the most frequent": lambda names: nz.Top(names["key"], 2, of=names["table"]),
     "a stream": lambda names: nz.Stream(
         names["day"], since="2024-01-01", until="2024-01-21", every="5 days", of=names["table"], events=3
@@ -157,11 +195,11 @@ class Outcome:
     refused: str | None = None
 
 
-def outcome(curator: Any, question: Any, names: Mapping[str, str]) -> Outcome:
+def outcome(curator: Any, question: Callable[[Mapping[str, str]], Any], names: Mapping[str, str]) -> Outcome:
     """Ask; a refusal must come before the charge."""
     before = len(curator.ledger.entries)
     try:
-        found = _values(curator, question, names)
+        found = _values(curator, question(names), names)
     except InputError as refusal:
         if len(curator.ledger.entries) > before:
             raise Convicted("words", f"refused after the charge: {refusal}") from None
@@ -174,7 +212,9 @@ def outcome(curator: Any, question: Any, names: Mapping[str, str]) -> Outcome:
 def _values(curator: Any, question: Any, names: Mapping[str, str]) -> tuple[Any, ...]:
     if isinstance(question, nz.Stream):
         stream = curator.stream(question, spend=nz.Pure(2000), analyst=names["analyst"])
-        return tuple(sorted(row["value"] for row in stream.ask().rows()))
+        while stream.left:
+            stream.step()
+        return tuple(stream.to_arrow()["n"].to_pylist())
     if isinstance(question, tuple):
         frame = curator.table(names["table"]).group_by(names["key"])
         question = frame[names["number"]].sum()
@@ -188,25 +228,34 @@ def _plain(value: Any, names: Mapping[str, str]) -> Any:
 
 
 @cache
-def expected() -> dict[str, Outcome]:
-    """What each question comes to under plain names."""
-    return {name: outcome(opened(PLAIN), question(PLAIN), PLAIN) for name, question in QUESTIONS.items()}
+def expected(name: str) -> Outcome:
+    """What a question comes to under plain names."""
+    return outcome(opened(PLAIN), QUESTIONS[name], PLAIN)
 
 
-def tried(word: str, roles: tuple[str, ...]) -> tuple[Counter[str], list[str]]:
-    """Ask all questions with a word in some places at once; what was counted, and the sentences of refusals."""
-    names, refusals = PLAIN | dict.fromkeys(roles, word), []
-    try:
-        curator = opened(names)
-    except InputError as refusal:
-        return Counter(worlds=1, questions=0, refused=1), [str(refusal)]
-    for name, question in QUESTIONS.items():
-        found = outcome(curator, question(names), names)
+def tried(
+    word: str,
+    roles: Iterable[str],
+    questions: Iterable[str] = tuple(QUESTIONS),
+    opens: Callable[[Mapping[str, str]], Any] = opened,
+) -> dict[str, str]:
+    """Ask questions with a word in some places at once; those that were refused, with their sentences."""
+    names, refusals = PLAIN | dict.fromkeys(roles, word), {}
+    curator = opens(names)
+    for name in questions:
+        found = outcome(curator, QUESTIONS[name], names)
         if found.refused is not None:
-            refusals.append(found.refused)
-        elif found != expected()[name]:
-            raise Convicted(
-                "words", f"{word!r} as {' and '.join(roles)} changes the answer to {name}", expected()[name], found
-            )
-    n = len(QUESTIONS)
-    return Counter(worlds=1, questions=n, answered=n - len(refusals), refused=len(refusals)), refusals
+            refusals[name] = found.refused
+        elif found != expected(name):
+            places = " and ".join(roles)
+            raise Convicted("words", f"{word!r} as {places} changes the answer to {name}", expected(name), found)
+    return refusals
+
+
+def words_at_random(seed: int, shelf: Shelf) -> Counter[str]:
+    """A word of the code in some of the places where one can stand at once."""
+    chance = random.Random(seed)
+    word, column = chance.choice(words()), chance.choice(COLUMNS)
+    roles = [column, *(role for role in ROLES if role not in COLUMNS and chance.random() < 0.5)]
+    asked, refused = len(QUESTIONS), len(tried(word, roles))
+    return Counter(worlds=1, questions=asked, answered=asked - refused, refused=refused)

@@ -206,7 +206,7 @@ def _measures(query: Query, shape: Shape, grid: Fraction) -> tuple[Measure, ...]
 def under_way(rows: Frame, ends: str, until: datetime.datetime) -> tuple[Expression, ...]:
     """One for each row, and one for each that has ended."""
     kind = time_kind(rows, ends)
-    ended = rows.where(f"{ends} < {written(until, kind.type)}").relation
+    ended = rows.where(f"{rows.text(ends)} < {written(until, kind.type)}").relation
     assert isinstance(ended, Where)
     return Literal(1), Call("case", (ended.condition, Literal(1), Literal(0)))
 

@@ -1,0 +1,56 @@
+"""Whatever the owner and the analysts call things, no name is taken for a word of ours."""
+
+import pytest
+from tests.attack import words
+from tests.attack.trial import Convicted
+from tests.attack.words import COLUMNS, QUESTIONS, ROLES, SENTINELS, opened, tried
+
+FEW = ("groups", "of each unit", "a join on units")
+OWN = ("n", "n_low", "n_high", "group")  # columns of some answers, which refuse others that are called so
+TOGETHER = ("table", "alias", "value", "analyst")  # where one word can stand at once
+
+
+@pytest.mark.slow_after(1)
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_column_called_row(column):
+    assert not tried("row", [column], FEW)
+
+
+@pytest.mark.slow_after(6)
+@pytest.mark.parametrize("word", [word for word in SENTINELS if word not in ("a.b", *OWN)])
+def test_one_word_for_all(word):
+    assert not tried(word, [*TOGETHER, "unit"], FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("word", SENTINELS)
+def test_a_word_in_one_place(word, role):
+    """Refused are names that an answer has itself, and where a table is named by a text that is no SQL."""
+    refused = tried(word, [role])
+    assert all(sentence.endswith(".") for sentence in refused.values())
+    assert len(refused) < len(QUESTIONS)
+    assert not refused or word in OWN or not word.isidentifier()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_all_words_of_the_code(part):
+    for word in words.words()[part::10]:
+        for column in ("unit", "key"):
+            refused = tried(word, [*TOGETHER, column], ("groups", "a condition", "unknown keys", "of each unit"))
+            assert not refused or word in (*OWN, "a.b"), (word, column)
+
+
+@pytest.mark.slow
+def test_words_are_found_where_the_code_says_them():
+    found = set(words.words())
+    assert found >= {"unit", "order", "key0", "row", "rows", "rows_per_group", "left", "per_unit"}
+
+
+def test_a_curator_that_takes_a_column_called_row_for_each_row_is_convicted():
+    def confused(names):
+        return opened(names, unit=names["unit"] != "row")
+
+    with pytest.raises(Convicted, match="'row' as unit changes the answer to groups"):
+        tried("row", ["unit"], FEW, confused)
