@@ -1,4 +1,4 @@
-"""Names that are words to us: a table, a column, a key, an alias or an analyst may be called like anything the code says.
+"""Names that are words to us: a table, a column, a key, an alias or an analyst may be called like any of them.
 
 Each question is asked of one world under plain names and again with a word in one place of them. It costs the same, its
 mechanisms are the same and so is what it answers; or it is refused by a sentence, and nothing is charged.

@@ -28,9 +28,8 @@ from noisette.query.sql.names import Scope, find, written
 from noisette.query.sql.relation import joined, per_unit, scope_of
 from noisette.query.sql.result import Groups, result
 from noisette.query.sql.statement import checked, having, limited, ordering
-from noisette.query.sql.writer import quoted
 from noisette.query.sql.text import read_clause
-from noisette.query.sql.writer import query_sql
+from noisette.query.sql.writer import query_sql, quoted
 from noisette.query.stability import shape_of
 from noisette.text import aligned
 

@@ -211,8 +211,9 @@ def retention(relation: Join, schema: Schema) -> Retention:
     most = [shape.rows or rows or count for shape, rows, count in zip((left, right), cut, counts, strict=True)]
     product = most[0] * most[1]
     if product > MOST_PAIRS:
+        whose = (right if left.public else left).whose
         raise InputError(
-            f"One {(right if left.public else left).whose} could make more than {MOST_PAIRS:,} rows by this join: join on a column "
+            f"One {whose} could make more than {MOST_PAIRS:,} rows by this join: join on a column "
             "of the public table, as it is stored, whose values repeat less, or lower the limits in the policy."
         )
     result = MOST_JOINED if product > MOST_JOINED else None

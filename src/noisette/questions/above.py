@@ -196,8 +196,8 @@ class Watching:
         moves = sensitivity(measure, prepared.part, self.neighbours).linf * measure.grid
         if moves > self.above.sensitivity:
             raise InputError(
-                f"One {prepared.shape.whose} can move this by {moves}, and {self.above.sensitivity} is what this stream "
-                f"was begun for: ask for less, or begin one with sensitivity={moves}."
+                f"One {prepared.shape.whose} can move this by {moves}, and {self.above.sensitivity} is what this "
+                f"stream was begun for: ask for less, or begin one with sensitivity={moves}."
             )
         return Exactly(prepared, measure.grid / self.above.unit)
 

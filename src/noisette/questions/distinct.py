@@ -88,8 +88,13 @@ def _unseen(shape: Shape, most: int) -> list[Omission]:
     """What the limit leaves out; nothing where each row is a unit, with one value."""
     if shape.unit == ROW:
         return []
-    text = f"Values that cannot be credited to any {shape.whose} within the released limit of at most {most:,} are left out"
-    return [Omission(f"{text}, so the lower end holds for all values and the upper end for those that are credited.")]
+    within = f"within the released limit of at most {most:,}"
+    return [
+        Omission(
+            f"Values that cannot be credited to any {shape.whose} {within} are left out, so the lower end holds for "
+            "all values and the upper end for those that are credited."
+        )
+    ]
 
 
 def _text(query: Query, most: int, rests_on: list[Any]) -> str:

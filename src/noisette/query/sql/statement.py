@@ -87,10 +87,10 @@ def checked(query: Query, schema: Schema, scope: Scope) -> Query:
 def _check_names(query: Query) -> None:
     """Refuse a column that is called like an end of another one's error bar: a table would hold one of them alone."""
     names = {name.casefold() for name, _ in query.outputs}
-    for number in (name for name, value in query.outputs if not isinstance(value, Key)):
-        for end in (f"{number}_low", f"{number}_high"):
+    for noisy in (name for name, value in query.outputs if not isinstance(value, Key)):
+        for end in (f"{noisy}_low", f"{noisy}_high"):
             if end.casefold() in names:
-                raise InputError(f"{shown(end)} is an end of the error bar of {shown(number)}: call one otherwise, AS.")
+                raise InputError(f"{shown(end)} is an end of the error bar of {shown(noisy)}: call one otherwise, AS.")
 
 
 def _tells(value: Result) -> bool:
