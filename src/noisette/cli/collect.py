@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from noisette.cli.common import Json, Level, as_json, patience, text_of
 from noisette.errors import InputError
+from noisette.terminal import echo
 from noisette.text import aligned
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def new(
         raise InputError("Say how many values there are (--values 1000, or --names FILE), or name a --protocol.")
     made = Round(chosen, number=number, values=named)
     _write(file, made.to_json() + "\n")
-    typer.echo(why)
-    typer.echo(f"{made.record_bytes} bytes a report, {_price(chosen)}; {file.name} is public.")
+    echo(why)
+    echo(f"{made.record_bytes} bytes a report, {_price(chosen)}; {file.name} is public.")
 
 
 def _write(file: Path, text: str) -> None:
@@ -154,7 +155,7 @@ def reports(
         found = collector.result()
     if output is not None:
         _save(collector, output)
-    typer.echo(as_json(_record(found, level)) if json else _shown(found, level, top))
+    echo(as_json(_record(found, level)) if json else _shown(found, level, top))
 
 
 def _opened(file: Path) -> BinaryIO:

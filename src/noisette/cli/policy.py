@@ -8,6 +8,7 @@ import typer
 
 from noisette.cli.common import Folder, Json, as_json, in_options, patience, project_of
 from noisette.errors import InputError
+from noisette.terminal import echo
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
@@ -41,15 +42,15 @@ def check(
     """
     found = _checked(file, data, project)
     if json:
-        typer.echo(as_json(found))
+        echo(as_json(found))
     elif found["problems"]:
         for problem in found["problems"]:
-            typer.echo(
+            echo(
                 in_options(f"line {problem['line']}: {problem['what']}" if problem["line"] else problem["what"]),
                 err=True,
             )
     else:
-        typer.echo(_well(found))
+        echo(_well(found))
     if found["problems"]:
         raise typer.Exit(2)
 

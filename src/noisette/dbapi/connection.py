@@ -14,7 +14,6 @@ from noisette.curator.opening import open_again
 from noisette.dbapi import errors
 from noisette.dbapi.values import filled, type_of
 from noisette.errors import InputError
-from noisette.ledger import Book
 
 __all__ = ["Connection", "Cursor", "connect"]
 
@@ -95,7 +94,7 @@ class Connection:
 
     def close(self) -> None:
         """Use it no more; a curator that was given stays open."""
-        if self._owned and isinstance(self.curator.ledger, Book):
+        if self._owned:
             self.curator.ledger.close()
         self._closed = True
 
