@@ -5,6 +5,7 @@ import io
 import json
 from types import SimpleNamespace
 
+import pyarrow
 import pytest
 from rich.console import Console
 from rich.progress import TextColumn
@@ -12,6 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from noisette import terminal
+from noisette.answers import Column as Answered
+from noisette.answers.rendering import as_text
 from noisette.cli.entries import as_table, question, whole_question
 from noisette.errors import InputError
 from noisette.privacy import Pure
@@ -21,7 +24,7 @@ from noisette.query.schema import Column, Limits
 from noisette.query.schema import Table as Stored
 from noisette.query.sql import parse
 from noisette.query.sql.text import read
-from noisette.text import visible
+from noisette.text import aligned, visible
 
 VISITS = {"visits": Stored("visits", (Column("w", Kind("text")),), unit="id", limits=Limits(rows=1))}
 HOSTILE = {
@@ -162,3 +165,14 @@ def test_controls_are_refused_in_sql(character, place):
     read(place.format("\u200c"))  # which Persian is written with
     with pytest.raises(InputError, match="characters that are not text"):
         read(place.format(character))
+
+
+# In Python
+
+
+@texts
+def test_names_in_errors_and_tables_are_seen(text):
+    assert str(InputError(f"There is no column {text}.")) == f"There is no column {visible(text, chr(10))}."
+    assert harmless(aligned([text, "n"], [[text, "3"]]))
+    head, *_ = as_text([Answered(text, pyarrow.array(["key"]))])
+    assert head == visible(text)

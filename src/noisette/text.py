@@ -44,14 +44,16 @@ def _escape(character: str) -> str:
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out columns: those of numbers to the right, where `none` stands for a missing one, others to the left.
+    """Lay out columns, of texts as they can be seen (`visible`): those of numbers to the right, others to the left.
+
+    `none` stands for a number that is missing.
 
     >>> print(aligned(["kind", "n", "square"], [["two", "2", "4"], ["ten", "10", "none"]]))
     kind   n  square
     two    2       4
     ten   10    none
     """
-    columns = list(zip(head, *rows, strict=True))
+    columns = [list(map(visible, column)) for column in zip(head, *rows, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     right = [all(cell.lstrip("-")[:1].isdigit() or cell == "none" for cell in column[1:]) for column in columns]
 
@@ -59,7 +61,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         placed = zip(cells, widths, right, strict=True)
         return "  ".join(cell.rjust(width) if last else cell.ljust(width) for cell, width, last in placed).rstrip()
 
-    return "\n".join(map(line, [head, *rows]))
+    return "\n".join(map(line, zip(*columns, strict=True)))
 
 
 def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:
