@@ -1,9 +1,13 @@
 """Whatever the owner and the analysts call things, no name is taken for a word of ours."""
 
+import json
+
 import pytest
 from tests.attack import words
 from tests.attack.trial import Convicted
-from tests.attack.words import COLUMNS, QUESTIONS, ROLES, SENTINELS, opened, tried
+from tests.attack.words import COLUMNS, PLAIN, QUESTIONS, ROLES, SENTINELS, opened, tried
+
+from noisette.answers import check
 
 FEW = ("groups", "of each unit", "a join on units")
 OWN = ("n", "n_low", "n_high", "group")  # columns of some answers, which refuse others that are called so
@@ -40,6 +44,17 @@ def test_all_words_of_the_code(part):
         for column in ("unit", "key"):
             refused = tried(word, [*TOGETHER, column], ("groups", "a condition", "unknown keys", "of each unit"))
             assert not refused or word in (*OWN, "a.b"), (word, column)
+
+
+def test_records_tell_a_column_called_row_from_each_row():
+    """Those that say "row" are of earlier versions, too, whose ledgers still count."""
+    units = {}
+    for unit in (False, True):
+        data = opened(PLAIN | {"unit": "row"}, unit=unit)
+        record = data.sql("SELECT count(*) AS n FROM visits", spend=1).to_json()
+        check(record)
+        units[unit] = json.loads(record)["unit"]
+    assert units == {False: "row", True: '"row"'}
 
 
 @pytest.mark.slow
