@@ -98,6 +98,14 @@ def test_what_is_echoed(text, capsys):
     assert json.loads(capsys.readouterr().out) == {"key": text}
 
 
+def test_data_for_a_file_stay_as_they_are(capsys, monkeypatch):
+    terminal.echo("\u200c\n", nl=False, data=True)
+    assert capsys.readouterr().out == "\u200c\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    terminal.echo("\u200c\n", nl=False, data=True)
+    assert capsys.readouterr().out == "\\u200c\n"
+
+
 @texts
 def test_a_bar_of_progress(text):
     column = terminal.progress().columns[0]

@@ -4,6 +4,7 @@ Names, keys and literals are written by others: by analysts, in files, in old le
 what a terminal would obey, hide or turn around is shown as an escape.
 """
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from noisette.text import visible
@@ -19,11 +20,12 @@ __all__ = ["console", "echo", "progress"]
 _LAYOUT = "\n\t"
 
 
-def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text, or JSON, whose values stay the same."""
+def echo(text: str, *, err: bool = False, nl: bool = True, data: bool = False) -> None:
+    """Print a text, or JSON, whose values stay the same; other `data` go as they are into a file or a pipe."""
     import typer
 
-    typer.echo(visible(text, _LAYOUT), err=err, nl=nl)
+    as_it_is = data and not sys.stdout.isatty()
+    typer.echo(text if as_it_is else visible(text, _LAYOUT), err=err, nl=nl)
 
 
 def console(*, err: bool = False, soft_wrap: bool = False) -> "Console":

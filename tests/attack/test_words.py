@@ -8,6 +8,7 @@ from tests.attack.trial import Convicted
 from tests.attack.words import COLUMNS, PLAIN, QUESTIONS, ROLES, SENTINELS, opened, tried
 
 from noisette.answers import check
+from noisette.questions.synthetic import _names
 
 FEW = ("groups", "of each unit", "a join on units")
 OWN = ("n", "n_low", "n_high", "group")  # columns of some answers, which refuse others that are called so
@@ -55,6 +56,12 @@ def test_records_tell_a_column_called_row_from_each_row():
         check(record)
         units[unit] = json.loads(record)["unit"]
     assert units == {False: "row", True: '"row"'}
+
+
+def test_a_column_called_row_is_synthesised_where_each_row_is_a_unit():
+    data = opened(PLAIN | {"key": "row", "unit": "number of the patient"}, unit=False)
+    assert "row" in _names("SELECT * FROM visits", data.schema)
+    assert "row" not in _names("SELECT * FROM visits", opened(PLAIN | {"unit": "row"}).schema)
 
 
 @pytest.mark.slow

@@ -112,7 +112,7 @@ def ask(
         for note in dict.fromkeys(note for answer in answers for note in answer.notes):
             echo(note, err=True)
     texts = [answer.to_csv() if csv else answer.to_json() if json else str(answer) for answer in answers]
-    echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
+    echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts), data=csv)
 
 
 def _check_price(spend: str | None, error: float | None, rows: int | None, delta: str | None) -> None:

@@ -90,7 +90,7 @@ def _check_names(query: Query) -> None:
     for noisy in (name for name, value in query.outputs if not isinstance(value, Key)):
         for end in (f"{noisy}_low", f"{noisy}_high"):
             if end.casefold() in names:
-                raise InputError(f"{shown(end)} is an end of the error bar of {shown(noisy)}: call one otherwise, AS.")
+                raise InputError(f"{shown(end)} is an end of the error bar of {shown(noisy)}: rename one with AS.")
 
 
 def _tells(value: Result) -> bool:
