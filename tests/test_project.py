@@ -28,7 +28,8 @@ LAYERS = {
     "names": -1,
     "process": -1,
     "progress": -1,
-    "text": -1,
+    "terminal": -1,
+    "text": -2,
     "version": -1,
     "exact": 0,
     "laws": 1,
@@ -289,6 +290,55 @@ def test_name_faults_are_found(text, faults):
     mini = ModuleType("mini")
     exec(text, mini.__dict__)
     assert name_faults(mini, set()) == faults
+
+
+# The terminal
+
+_PRINTS = {"Console", "Progress", "from_markup", "render_str", "print", "secho"}  # by hand, around noisette.terminal
+
+
+def terminal_faults(text: str) -> list[str]:
+    """Where a module makes a console of its own, reads markup, or prints without it."""
+    faults = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Call(ast.Name(name)) if name in _PRINTS:
+                faults.append(name)
+            case ast.Call(ast.Attribute(ast.Name("typer" | "click" | "sys" | "stdout" | "rich"), name)) if (
+                name != "exit"
+            ):
+                faults += [name] if name in (*_PRINTS, "echo", "write") else []
+            case ast.Attribute(_, "from_markup" | "render_str" as name):
+                faults.append(name)
+            case ast.keyword("markup" | "emoji" as name, ast.Constant(True)):
+                faults.append(name)
+    return faults
+
+
+def test_everything_is_printed_by_one_console():
+    files = [path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "terminal.py"]
+    read = {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in files}
+    likely = re.compile(r"print|echo|Console|Progress|markup|emoji|render_str|\.write\(")  # parsing takes long
+    found = {path: terminal_faults(text) for path, text in read.items() if likely.search(text)}
+    assert {path: faults for path, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from rich.console import Console\nConsole(markup=False).print(1)",
+        "console(markup=True)",
+        "Text.from_markup(name)",
+        "print(name)",
+        "typer.echo(name)",
+        "typer.secho(name)",
+        "with Progress() as bar: pass",
+        "rich.print(name)",
+    ],
+)
+def test_faults_of_the_terminal_are_found(text):
+    assert terminal_faults(text)
+    assert not terminal_faults("shown = console()\nshown.print(name)\necho(name)")
 
 
 # Stray paths

@@ -12,6 +12,8 @@
 Every message is one sentence that says what is wrong and the smallest fix. No message quotes the data.
 """
 
+from noisette.text import visible
+
 __all__ = [
     "BudgetError",
     "CancelledError",
@@ -38,7 +40,14 @@ _KEPT = "This question was cancelled after its charge: its answer is kept, ask a
 
 
 class NoisetteError(Exception):
-    """The root of all errors that Noisette raises on purpose."""
+    r"""The root of all errors that Noisette raises on purpose; names in a message are shown as they can be seen.
+
+    >>> print(NoisetteError("There is no column a\x1b[2Jb."))
+    There is no column a\u001b[2Jb.
+    """
+
+    def __str__(self) -> str:
+        return visible(super().__str__(), "\n")
 
 
 class InputError(NoisetteError, ValueError):

@@ -1,9 +1,13 @@
-"""Small tables as text and as HTML."""
+"""Small tables as text and as HTML, and texts of others with nothing in them that is not seen."""
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
 
-__all__ = ["aligned", "as_html", "as_text", "cell", "html_table", "in_notebook"]
+__all__ = ["aligned", "as_html", "as_text", "cell", "html_table", "in_notebook", "visible"]
+
+_UNSEEN = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp"))
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 _STYLE = """
 .noisette table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 0.4em 0; }
@@ -20,15 +24,36 @@ _STYLE = """
 """
 
 
+def visible(text: str, keep: str = "") -> str:
+    r"""A text with escapes, as JSON has them, in place of controls, line breaks and invisible or turning characters.
+
+    A terminal obeys some of them (ESC, the C1 controls), and others hide a part of a text or turn its order around.
+    Those to `keep` stay.
+
+    >>> print(visible("ward[1] café"), visible("a\x1b[2J\n"), visible("\u202eb", keep="\n"))
+    ward[1] café a\u001b[2J\n \u202eb
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in keep or unicodedata.category(c) not in _UNSEEN else _escape(c) for c in text)
+
+
+def _escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return _SHORT.get(character) or "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out columns: those of numbers to the right, where `none` stands for a missing one, others to the left.
+    """Lay out columns, of texts as they can be seen (`visible`): those of numbers to the right, others to the left.
+
+    `none` stands for a number that is missing.
 
     >>> print(aligned(["kind", "n", "square"], [["two", "2", "4"], ["ten", "10", "none"]]))
     kind   n  square
     two    2       4
     ten   10    none
     """
-    columns = list(zip(head, *rows, strict=True))
+    columns = [list(map(visible, column)) for column in zip(head, *rows, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     right = [all(cell.lstrip("-")[:1].isdigit() or cell == "none" for cell in column[1:]) for column in columns]
 
@@ -36,7 +61,7 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         placed = zip(cells, widths, right, strict=True)
         return "  ".join(cell.rjust(width) if last else cell.ljust(width) for cell, width, last in placed).rstrip()
 
-    return "\n".join(map(line, [head, *rows]))
+    return "\n".join(map(line, zip(*columns, strict=True)))
 
 
 def as_text(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> str:

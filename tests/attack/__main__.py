@@ -29,6 +29,7 @@ from tests.attack.failures import failed, oracles
 from tests.attack.holes import HOLES
 from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, attacked
+from tests.attack.words import words_at_random
 
 import noisette as nz
 
@@ -47,11 +48,12 @@ def known(seed: int, shelf: Shelf) -> Counter[str]:
 
 
 def ledger(seed: int, shelf: Shelf) -> Counter[str]:
-    """Threads, forks, processes, kills, failures and forgeries."""
+    """Threads, forks, connections, processes, kills, failures and forgeries."""
     found: Counter[str] = Counter()
     acts: list[Callable[[Path], Counter[str]]] = [
         lambda place: ledgers.threads(shelf, place),
         lambda place: ledgers.forks(),
+        ledgers.connections,
         ledgers.processes,
         lambda place: ledgers.replays(place, kill=True),
         failed,
@@ -69,6 +71,7 @@ ALL: dict[str, tuple[Act, int]] = {
     "oracles": (oracles, 1),
     "canaries": (canaries, 1),
     "ledger": (ledger, 1),
+    "words": (words_at_random, 5),
 }
 """Each attack, and how many seeds of it are tried in a round; what convicted once comes first."""
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet
 from tests.attack.attacks import marked
 from tests.attack.tables import Shelf
 from tests.attack.trial import Convicted
@@ -28,6 +29,7 @@ from tests.attack.twins import Forgetful
 from tests.ledger.tools import tamper
 
 import noisette as nz
+from noisette import dbapi
 from noisette.curator.described import described_data
 from noisette.engines.contract import Source
 from noisette.errors import BudgetError, NoisetteError, PrivacyError
@@ -123,6 +125,25 @@ def children(ledger: Any) -> int:
     os.close(write)
     with os.fdopen(read) as pipe:
         return len(pipe.read())
+
+
+def connections(place: Path, connects: Callable[..., Any] = dbapi.connect) -> Counter[str]:
+    """Connect to a file again and again, as a pool does, without a ledger and with one: all have one budget."""
+    data = str(place / "v.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"k": range(20)}), data)
+    for named in ({}, {"ledger": str(place / "connected.ledger")}):
+        found = sum(_connected(connects, data, named, who) for who in range(ASKERS))
+        if found > len(named):
+            raise Convicted("ledger", f"{found} connections to the same data, {named}, each spent the whole budget")
+    return Counter(worlds=1, questions=2 * ASKERS, answered=1)
+
+
+def _connected(connects: Callable[..., Any], data: str, named: dict[str, str], who: int) -> int:
+    try:
+        with connects(data, budget=1, spend=1, **named) as connection:
+            return int(connection.execute(f"SELECT count(*) FROM v WHERE k >= {who}").rowcount)
+    except dbapi.DatabaseError:
+        return 0
 
 
 def forks(which: str = "memory") -> Counter[str]:

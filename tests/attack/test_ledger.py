@@ -5,6 +5,8 @@ from tests.attack import ledgers, twins
 from tests.attack.trial import Convicted
 from tests.ledger.twins import opened
 
+import noisette as nz
+from noisette.dbapi import connect
 from noisette.ledger import open_ledger
 
 slow = pytest.mark.slow
@@ -41,6 +43,18 @@ def test_children_of_a_process_share_one_budget():
 def test_a_ledger_that_forgets_its_process_is_convicted():
     with pytest.raises(Convicted, match="4 children of one process spent the same budget"):
         ledgers.forks("forgetful")
+
+
+def test_connections_to_the_same_data_share_one_budget(tmp_path):
+    assert ledgers.connections(tmp_path)["answered"] == 1
+
+
+def test_connections_that_each_begin_a_ledger_in_memory_are_convicted(tmp_path):
+    def fresh(source, *, spend, **opening):
+        return connect(nz.open(source, **opening), spend=spend)
+
+    with pytest.raises(Convicted, match=r"4 connections to the same data, \{\}, each spent"):
+        ledgers.connections(tmp_path, fresh)
 
 
 @pytest.mark.slow

@@ -53,6 +53,18 @@ def test_a_question_waits_is_listed_approved_and_charged_once(guarded):
 
 
 @pytest.mark.slow
+def test_a_literal_is_no_markup(guarded, monkeypatch):
+    """Neither does it end the command, nor can it hide a part of the condition."""
+    monkeypatch.setenv("COLUMNS", "400")
+    for text in ("b[/]", "[conceal]'' OR note = ''a'' OR note = ''b[/conceal]", "b[red]x"):
+        refused(3, "ask", f"SELECT count(*) AS n FROM visits WHERE note = '{text}'", "--spend", "0.3")
+        assert f"WHERE note = '{text}' " in well("approve")
+    assert "characters that are not text" in refused(
+        2, "ask", "SELECT count(*) AS n FROM visits WHERE note = 'a\u202eb'", "--spend", "0.3"
+    )
+
+
+@pytest.mark.slow
 def test_opening_again_shows_the_rules(guarded):
     shown = well("open", "visits.parquet")
     assert "rule     largest_spend = 1/2: of one question" in shown

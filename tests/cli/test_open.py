@@ -128,6 +128,7 @@ def test_the_same_data_have_one_project(opened, monkeypatch):
     [
         (["nothing.parquet", "--budget", "1"], "There is no file nothing.parquet."),
         (["nothing.csv", "--budget", "1"], "There is no file nothing.csv."),
+        (["x://ann:sesame@host", "--budget", "1"], "There is no file of this name; the address of a server begins"),
         (["visits.parquet"], "how much may be spent in all"),
         (["visits.parquet", "--budget", "0"], "--budget must be above 0"),
         (["visits.parquet", "--budget", "1,2,3"], "--budget must be"),

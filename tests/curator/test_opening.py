@@ -122,6 +122,24 @@ def test_a_late_change_of_type_in_csv_is_null(here):
     assert (answer["known"].values.to_pylist(), answer["n"].values.to_pylist()) == ([30_000], [30_001])
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "postgres+x://ann:sesame@host/clinic",
+        "mysql://ann:sesame@host/clinic.db",
+        "sc:/token=sesame",
+        "host=h user=ann password=sesame",
+        ["visits.parquet", "x://ann:sesame@host"],
+        {"v": ("x://ann:sesame@host/a.duckdb", "t")},
+    ],
+)
+def test_nothing_of_an_address_is_repeated(here, visits, source):
+    pyarrow.parquet.write_table(visits, "visits.parquet")
+    with pytest.raises(InputError, match=r"no file of this name; the address of a server begins with") as caught:
+        opened(source)
+    assert "sesame" not in str(caught.value)
+
+
 def test_broken_files(here, visits):
     (here / "folder").mkdir()
     (here / "folder.parquet").mkdir()

@@ -7,9 +7,11 @@ from fractions import Fraction
 
 import pyarrow
 import pytest
+from pyarrow import parquet
 
 import noisette as nz
 from noisette import dbapi
+from noisette.curator.project import Project
 from noisette.dbapi import connect, errors
 from noisette.dbapi.values import filled
 from noisette.errors import FailedError, InputError, UnfinishedError
@@ -179,8 +181,40 @@ def test_without_a_price_nothing_is_asked(curator):
         connect(curator).execute(BY_WARD)
 
 
-def test_what_can_be_opened_can_be_connected_to():
-    assert connect(PEOPLE, budget=1, spend=1).execute("SELECT count(*) FROM data").rowcount == 1
+def test_what_can_be_opened_can_be_connected_to(tmp_path):
+    opening = {"budget": 1, "ledger": tmp_path / "people.ledger"}
+    with connect(PEOPLE, **opening, spend=1) as connection:
+        assert connection.execute("SELECT count(*) FROM data").rowcount == 1
+    with connect(PEOPLE, **opening, spend=1) as connection, pytest.raises(dbapi.OperationalError, match="used up"):
+        connection.execute("SELECT count(*) FROM data WHERE age > 40")
+
+
+@pytest.mark.parametrize("source", [PEOPLE, PEOPLE.to_pandas(), {"data": PEOPLE}, "visits.parquet", "postgresql://h/d"])
+def test_a_ledger_in_memory_is_refused_before_anything_is_opened(source):
+    """A budget would hold for one connection, and not for the data."""
+    with pytest.raises(dbapi.ProgrammingError, match=r'fresh budget: name one, ledger="visits.ledger", or open the'):
+        connect(source, budget=1, spend=1)
+
+
+def test_a_project_has_its_ledger(tmp_path):
+    parquet.write_table(PEOPLE, tmp_path / "visits.parquet")
+    Project.create([tmp_path / "visits.parquet"], budget=nz.Pure(1))
+    assert connect(tmp_path, spend=1).execute("SELECT count(*) FROM visits").rowcount == 1
+    with pytest.raises(dbapi.OperationalError, match="used up"):
+        connect(str(tmp_path), spend=1).execute("SELECT count(*) FROM visits WHERE age > 40")
+
+
+def test_a_connection_lets_go_of_the_ledger_that_it_opened(curator, tmp_path):
+    own = connect(PEOPLE, budget=1, ledger=tmp_path / "own.ledger", spend=1)
+    own.execute("SELECT count(*) FROM data")
+    assert own.curator.ledger._store._connection is not None
+    own.close()
+    assert own.curator.ledger._store._connection is None
+    connect(curator).close()
+    assert curator.sql("SELECT count(*) FROM data", spend=1)
+
+
+def test_nothing_to_open_is_named():
     with pytest.raises(dbapi.ProgrammingError, match="Name what to open"):
         connect("", spend=1)
 

@@ -5,7 +5,9 @@ from fractions import Fraction
 import pandas
 import pytest
 import sqlalchemy
+from pyarrow import parquet
 from sqlalchemy import MetaData, Table, create_engine, func, inspect, select, text
+from sqlalchemy.pool import NullPool, QueuePool
 from tests.dbapi.test_connection import BY_WARD, PEOPLE, POLICY
 
 import noisette as nz
@@ -65,15 +67,34 @@ def test_errors_keep_their_sentence(engine):
 
 
 def test_a_url_names_what_to_open(tmp_path):
-    from pyarrow.parquet import write_table
-
     path = tmp_path / "visits.parquet"
-    write_table(PEOPLE, path)
+    parquet.write_table(PEOPLE, path)
     policy = tmp_path / "policy.toml"
     policy.write_text("[tables.visits.columns.age]\nbounds = [0, 120]\n")
-    url = f"noisette:///{path}?spend=0.5&budget=1&policy={policy}&bars=no&level=0.9"
+    url = f"noisette:///{path}?spend=0.5&budget=1&ledger={tmp_path}/l.db&policy={policy}&bars=no&level=0.9"
     with create_engine(url).connect() as connection:
         assert connection.execute(text("SELECT avg(age) AS mean FROM visits")).keys() == ["mean"]
+
+
+@pytest.mark.parametrize("poolclass", [NullPool, QueuePool])
+def test_all_connections_of_a_url_have_one_budget(tmp_path, poolclass):
+    parquet.write_table(PEOPLE, tmp_path / "visits.parquet")
+    url = f"noisette:///{tmp_path}/visits.parquet?spend=1&budget=1&ledger={tmp_path}/visits.ledger"
+    engine, question = create_engine(url, poolclass=poolclass), "SELECT count(*) AS n FROM visits WHERE age > {}"
+    with engine.connect() as first, engine.connect() as second:
+        answer = first.execute(text(question.format(40))).scalar()
+        with pytest.raises(sqlalchemy.exc.OperationalError, match="The budget is used up"):
+            second.execute(text(question.format(50)))
+    engine.dispose()
+    with engine.connect() as third:
+        assert third.execute(text(question.format(40))).scalar() == answer
+
+
+def test_a_url_without_a_ledger_is_refused(tmp_path):
+    parquet.write_table(PEOPLE, tmp_path / "visits.parquet")
+    for url in (f"noisette:///{tmp_path}/visits.parquet?spend=1&budget=1", f"noisette:///{tmp_path}?spend=1&budget=1"):
+        with pytest.raises(sqlalchemy.exc.ProgrammingError, match="a fresh budget: name one"):
+            create_engine(url).connect()
 
 
 def test_a_url_without_a_path():

@@ -144,3 +144,26 @@ def test_a_column_may_have_any_name_and_that_very_name_comes_first():
         assert rows.sum(name).query.outputs[0][1].of == Name(f"t.{name}")
         assert rows.select(name).group_by(name).count().query.keys[0].name.endswith(name)
     assert isinstance(rows.group_by(k="b-a").count().query.keys[0], Call)  # there is no such column: an expression
+
+
+def test_rows_are_joined_on_columns_of_any_name():
+    kind = Kind("integer", Fraction(0), Fraction(9), Fraction(1))
+    tables = [
+        Table("t", (Column("a-b", kind), Column("when", kind))),
+        Table("p", (Column("a-b", kind), Column("when", kind)), public=True, repeats={"a-b": 1, "when": 1}),
+    ]
+    schema = {table.name: table for table in tables}
+    for name in ("a-b", "when"):
+        joined = frame(schema, "t").join(frame(schema, "p"), on=name)
+        assert joined.relation.on == ((f"t.{name}", f"p.{name}"),)
+    assert [frame(schema, "t").text(name) for name in ("a-b", "when", "1 + 1")] == ['"a-b"', '"when"', "1 + 1"]
+
+
+@pytest.mark.parametrize("end", ["n_low", "N_HIGH"])
+def test_the_ends_of_an_error_bar_have_names_of_their_own(end):
+    for text in (f"SELECT ward AS {end}, COUNT(*) AS n", f"SELECT ward, COUNT(*) AS n, SUM(age) AS {end}"):
+        with pytest.raises(InputError, match=f"(?i){end} is an end of the error bar of n: rename one with AS"):
+            parse(f"{text} FROM visits GROUP BY ward", SCHEMA)
+    with pytest.raises(InputError, match="is an end of the error bar"):
+        visits.group_by(**{end: "ward"}).agg(n="COUNT(*)")
+    parse(f"SELECT ward AS n, COUNT(*) AS {end} FROM visits GROUP BY ward", SCHEMA)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from noisette.answers.column import Column
-from noisette.text import cell, html_table, in_notebook
+from noisette.text import cell, html_table, in_notebook, visible
 
 if TYPE_CHECKING:
     import pyarrow
@@ -106,11 +106,12 @@ def _laid(column: Column) -> list[str]:
         + (f" ± {cell.half.rjust(halves)}" if cell.half else "")
         for cell in cells
     ]
-    width = max(map(len, [column.name, *texts]))
+    name = visible(column.name)
+    width = max(map(len, [name, *texts]))
     place = (
         str.rjust if _number(column) and all(cell.half for cell in cells) == any(c.half for c in cells) else str.ljust
     )
-    return [place(text, width) for text in [column.name, *texts]]
+    return [place(text, width) for text in [name, *texts]]
 
 
 def shown(column: Column) -> list[Cell]:

@@ -12,6 +12,7 @@ from noisette.audit.contract import checks_of, discovered, names
 from noisette.audit.finding import QUICK, THOROUGH, Finding
 from noisette.errors import InputError
 from noisette.names import closest
+from noisette.terminal import progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -82,10 +83,7 @@ def audited(name: str | None = None, *, quick: bool = False) -> list[Audit]:
 @contextmanager
 def _progress(total: int) -> Iterator[Any]:
     """A bar on standard error, for audits of more than a second."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    start, bar = time.monotonic(), Progress(console=Console(stderr=True), transient=True)
+    start, bar = time.monotonic(), progress()
     task = bar.add_task("", total=total)
 
     def advance(label: str) -> None:
@@ -145,6 +143,7 @@ def show(audits: list[Audit], console: "Console") -> None:
 
 def _table(audit: Audit) -> Any:
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(title=audit.name, title_justify="left", box=None, pad_edge=False)
     table.add_column("")
@@ -154,7 +153,7 @@ def _table(audit: Audit) -> Any:
     table.add_column("finding")
     for check in audit.checks:
         worst = audit.worst(check)
-        mark = "–" if not worst.applies else "[green]✓[/]" if worst.passed else "[bold red]✗[/]"
+        mark = Text("–") if not worst.applies else Text("✓", "green") if worst.passed else Text("✗", "bold red")
         table.add_row(mark, check, *_numbers(worst), worst.sentence)
     return table
 

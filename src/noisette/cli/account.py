@@ -17,6 +17,7 @@ from noisette.exact.number import fraction, nearest_float
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Pure
 from noisette.privacy.guarantee import losses_of
 from noisette.privacy.pld.tight import rho_bound
+from noisette.terminal import console, echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,18 +39,16 @@ def account(
     json: Annotated[bool, typer.Option("--json", help="Print the account as JSON, with all digits.")] = False,
 ) -> None:
     """Tell what releases cost together: by basic addition, by zCDP and by tight composition."""
-    from rich.console import Console
-
     try:
         with patience("Adding up"):
             found = accounted(releases, delta or ["1e-6"], epsilon or [])
     except NoisetteError as error:
-        typer.echo(str(error), err=True)
+        echo(str(error), err=True)
         raise typer.Exit(2) from None
     if json:
-        typer.echo(json_module.dumps(found, indent=2))
+        echo(json_module.dumps(found, indent=2))
     else:
-        show(found, Console(highlight=False))
+        show(found, console())
 
 
 # Totals

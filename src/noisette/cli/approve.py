@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from noisette.cli.common import Folder, Json, as_json, ledger_of, patience, table_of
-from noisette.cli.entries import question
+from noisette.cli.entries import whole_question
+from noisette.terminal import console, echo
+from noisette.text import visible
 
 if TYPE_CHECKING:
     from noisette.ledger.approvals import Request
@@ -27,24 +29,26 @@ def approve(
             return
         decided = book.decline if decline else book.approve
         request = decided(name) if why is None else decided(name, why=why)
-    typer.echo(as_json(_record(request)) if json else f"{request.id} is {request.state}: {question(request.question)}")
+    echo(as_json(_record(request)) if json else f"{request.id} is {request.state}: {whole_question(request.question)}")
 
 
 def _list(requests: "list[Request]", json: bool) -> None:
     if json:
-        typer.echo(as_json({"pending": [_record(request) for request in requests]}))
+        echo(as_json({"pending": [_record(request) for request in requests]}))
         return
     if not requests:
-        typer.echo("No question waits for approval.")
+        echo("No question waits for approval.")
         return
-    from rich.console import Console
+    from rich.text import Text
 
     from noisette.answers.figures import promise
 
     table = table_of("name", "analyst", "spend", "question")
     for one in requests:
-        table.add_row(one.id, one.analyst or "", promise(one.spend), question(one.question))
-    Console(highlight=False).print(table)
+        table.add_row(
+            *map(Text, (one.id, visible(one.analyst or ""), promise(one.spend), whole_question(one.question)))
+        )
+    console().print(table)
 
 
 def _record(request: "Request") -> dict[str, object]:

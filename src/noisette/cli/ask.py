@@ -10,6 +10,7 @@ import typer
 
 from noisette.cli.common import Analyst, Folder, Json, Level, Spend, amount, as_json, curator_of, patience, text_of
 from noisette.errors import InputError
+from noisette.terminal import echo
 
 if TYPE_CHECKING:
     from noisette.answers import Release
@@ -55,7 +56,7 @@ def questions(json: Json = False) -> None:
     from noisette.questions.data import listed
 
     found = listed()
-    typer.echo(as_json({"questions": found}) if json else "\n\n".join(_shown(one) for one in found))
+    echo(as_json({"questions": found}) if json else "\n\n".join(_shown(one) for one in found))
 
 
 def _shown(one: dict[str, Any]) -> str:
@@ -109,9 +110,9 @@ def ask(
         _write_parquet(answers, parquet)
     if csv:  # numbers alone go on; what to know about them goes to the terminal
         for note in dict.fromkeys(note for answer in answers for note in answer.notes):
-            typer.echo(note, err=True)
+            echo(note, err=True)
     texts = [answer.to_csv() if csv else answer.to_json() if json else str(answer) for answer in answers]
-    typer.echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts))
+    echo(("\n" if json else "\n\n").join(text.rstrip("\n") for text in texts), data=csv)
 
 
 def _check_price(spend: str | None, error: float | None, rows: int | None, delta: str | None) -> None:
@@ -153,7 +154,7 @@ def explain(
         found = curator.explain(asked, spend=promise, error=error, rows=rows, delta=delta, level=level, analyst=analyst)
         if plot is not None:
             _draw(found, plot)
-    typer.echo(found.to_json() if json else str(found))
+    echo(found.to_json() if json else str(found))
 
 
 def _draw(found: "Explanation", path: Path) -> None:
@@ -197,7 +198,7 @@ def left_out(
         of = None if table is None else curator.table(table)
         question = LeftOut(column, of_rows, of_groups, by or (), pairs, of)
         answer = curator.ask(question, spend=promise, level=level, analyst=analyst)
-    typer.echo(answer.to_json() if json else str(answer))
+    echo(answer.to_json() if json else str(answer))
 
 
 def _limits(text: str | None, option: str) -> list[int] | None:

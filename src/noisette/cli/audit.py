@@ -6,6 +6,7 @@ import typer
 
 from noisette.audit.report import as_json, audited, show
 from noisette.errors import InputError
+from noisette.terminal import console, echo
 
 __all__ = ["audit"]
 
@@ -16,16 +17,14 @@ def audit(
     quick: Annotated[bool, typer.Option("--quick", help="Draw less for the statistical checks.")] = False,
 ) -> None:
     """Check laws, guarantees, samplers, errors and refusals of the mechanisms; exit with 1 if one fails."""
-    from rich.console import Console
-
     try:
         audits = audited(name, quick=quick)
     except InputError as error:
-        typer.echo(str(error), err=True)
+        echo(str(error), err=True)
         raise typer.Exit(2) from None
     if json:
-        typer.echo(as_json(audits))
+        echo(as_json(audits))
     else:
-        show(audits, Console())
+        show(audits, console())
     if not all(found.passed for found in audits):
         raise typer.Exit(1)

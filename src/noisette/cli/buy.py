@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noisette.cli.common import Analyst, Folder, Json, Spend, amount, as_json, curator_of, patience, project_of
+from noisette.terminal import echo
 
 if TYPE_CHECKING:
     from noisette.curator.purchases import Purchase, Terms, What
@@ -56,7 +57,7 @@ def _buy(
     with patience("Buying"), curator_of(folder, asking=True) as curator:
         bought = curator.buy(what, name, spend=price, analyst=analyst, again=again, terms=terms)
         left = curator.ledger.left
-    typer.echo(as_json(_record(bought, left)) if json else _shown(project_of(folder).policy_file.name, bought, left))
+    echo(as_json(_record(bought, left)) if json else _shown(project_of(folder).policy_file.name, bought, left))
 
 
 for _what, _help in _FOR_SALE.items():

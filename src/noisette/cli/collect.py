@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from noisette.cli.common import Json, Level, as_json, patience, text_of
 from noisette.errors import InputError
+from noisette.terminal import echo
 from noisette.text import aligned
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def new(
         raise InputError("Say how many values there are (--values 1000, or --names FILE), or name a --protocol.")
     made = Round(chosen, number=number, values=named)
     _write(file, made.to_json() + "\n")
-    typer.echo(why)
-    typer.echo(f"{made.record_bytes} bytes a report, {_price(chosen)}; {file.name} is public.")
+    echo(why)
+    echo(f"{made.record_bytes} bytes a report, {_price(chosen)}; {file.name} is public.")
 
 
 def _write(file: Path, text: str) -> None:
@@ -157,9 +158,9 @@ def reports(
     if collector is not None and found is not None:
         if output is not None:
             _save(collector, output)
-        typer.echo(as_json(_record(found, level)) if json else _shown(found, level, top))
+        echo(as_json(_record(found, level)) if json else _shown(found, level, top))
     for fault in faults:
-        typer.echo(fault, err=True)
+        echo(fault, err=True)
     if faults:
         raise typer.Exit(2 if found is None else 1)
 

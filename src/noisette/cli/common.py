@@ -25,6 +25,7 @@ from noisette.errors import BudgetError, FailedError, InputError, NoisetteError,
 from noisette.names import closest
 from noisette.privacy import Promise, as_promise
 from noisette.progress import showing
+from noisette.terminal import console, echo
 
 if TYPE_CHECKING:
     from noisette.curator import Curator
@@ -135,13 +136,13 @@ def examples(*lines: str) -> str:
 @contextmanager
 def patience(what: str) -> Iterator[None]:
     """A sign of life on the error stream of a terminal, with the step that is done; the same whatever the data are."""
-    from rich.console import Console
+    from rich.text import Text
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    shown = console(err=True)
+    if not shown.is_terminal:
         yield
         return
-    with console.status(f"{what} …") as status, showing(lambda step: status.update(f"{what} … {step}")):
+    with shown.status(Text(f"{what} …")) as status, showing(lambda step: status.update(Text(f"{what} … {step}"))):
         yield
 
 
@@ -244,7 +245,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from noisette.version import __version__
 
-        typer.echo(f"noisette {__version__}")
+        echo(f"noisette {__version__}")
         raise typer.Exit
 
 
@@ -278,8 +279,8 @@ class Shell(TyperGroup):
             code = 1
         except Exception as fault:
             sentence = sentence_of(fault)  # none where the help was shown instead
-            typer.echo(sentence, err=True, nl=bool(sentence))
+            echo(sentence, err=True, nl=bool(sentence))
             code = code_of(fault)
         if code == _INTERRUPTED:
-            typer.echo(_CANCELLED, err=True)
+            echo(_CANCELLED, err=True)
         sys.exit(code or 0)

@@ -1,6 +1,7 @@
 """Entries of a ledger for people to read: one line for each question, with what was released for it."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -8,8 +9,10 @@ from typing import Any
 
 from noisette.cli.common import table_of
 from noisette.query.sql.readback import sql_of
+from noisette.query.sql.writer import quoted
+from noisette.text import visible
 
-__all__ = ["as_table", "question"]
+__all__ = ["as_table", "question", "whole_question"]
 
 _LONGEST = 300
 _ARMS = 12  # a CASE with more, such as that of bought bounds, is abbreviated
@@ -35,10 +38,11 @@ def as_table(history: Sequence[Body], last: int) -> Any:
         if body["kind"] in _OF_QUESTION and body["of"] in here:
             continue
         when, who = body["time"][:16].replace("T", " "), [body.get("analyst") or ""] if named else []
-        what = _follows(body, numbers) if body["kind"] in _OF_QUESTION else _what(body)
+        what = [_follows(body, numbers)] if body["kind"] in _OF_QUESTION else [_what(body)]
         if body["kind"] == "charge":
-            what += f"\n→ {_released(body, followed.get(body['key'], []))}"
-        table.add_row(*map(Text, (str(body["number"]), when, *who, what, _cost(body))))
+            what += [*_about(body), f"→ {_released(body, followed.get(body['key'], []))}"]
+        lines = "\n".join(map(visible, what))
+        table.add_row(*map(Text, (str(body["number"]), visible(when), *map(visible, who), lines, visible(_cost(body)))))
     return table
 
 
@@ -73,7 +77,7 @@ def _failed() -> str:
 def _what(body: Body) -> str:
     match body["kind"]:
         case "charge":
-            return question(body["question"]) + _about(body)
+            return question(body["question"])
         case "open":
             over = f", starting over: {body['start_over']}" if "start_over" in body else ""
             return f"the ledger was opened{over}"
@@ -85,16 +89,16 @@ def _what(body: Body) -> str:
             return f"{body['act']}: {body['why']}"
 
 
-def _about(body: Body) -> str:
+def _about(body: Body) -> list[str]:
     """The state of the data, with what pins it where the entry says so: a line for each file, or the server's words."""
     if "state" not in body:
-        return ""
+        return []
     pins = json.loads(body["pin"]) if "pin" in body else {}
     lines = [
         f"{name}: {size:,} bytes, written {_time(at)}" for name, size, at in pins.pop("files", []) if size is not None
     ]
     lines += [f"{name}: {value}" for name, value in pins.items()]
-    return "\n".join([f"\nstate {body['state'][:12]}", *(f"  {line}" for line in lines)])
+    return [f"state {body['state'][:12]}", *(f"  {line}" for line in lines)]
 
 
 def _time(nanoseconds: int) -> str:
@@ -113,38 +117,55 @@ def _cost(body: Body) -> str:
 
 
 def question(text: str) -> str:
-    """A canonical question as SQL, with its name where it is another one; in short where SQL has no sentence for it.
+    """The beginning of a canonical question, as `whole_question` has it.
 
     >>> asked = {"aggregates": [["rows"], ["mean", ["name", "t1.age"]]], "keys": [["name", "t1.ward"]]}
     >>> question(json.dumps({"asked": [json.dumps({**asked, "source": ["scan", "visits", "t1"]})]}))
     'SELECT ward, COUNT(*), AVG(age) FROM visits GROUP BY ward'
     """
-    try:
-        tree = json.loads(text)
-        asked = "; ".join(sql_of(one) or _one(json.loads(one)) for one in tree["asked"])
-        asked = f"{tree['question']}: {asked}" if isinstance(tree.get("question"), str) else asked
-    except (ValueError, KeyError, TypeError, IndexError):
-        asked = text
+    asked = whole_question(text, _ARMS)
     return asked if len(asked) <= _LONGEST else f"{asked[: _LONGEST - 1]}…"
 
 
-def _one(asked: Mapping[str, Any]) -> str:
-    what = ", ".join(map(_short, asked["aggregates"])) or "keys"
-    by = ", ".join(map(_short, asked["keys"]))
-    return f"{what}{' by ' if by else ''}{by} from {_short(asked['source'])}"
+def whole_question(text: str, arms: float = math.inf) -> str:
+    r"""A canonical question as SQL on one line, with its name where it is another one; tersely where SQL has no words.
+
+    There a CASE with more than so many `arms` is abbreviated.
+
+    >>> asked = {"aggregates": [["rows"]], "keys": [], "source": ["scan", "visits\u202e", "t1"]}
+    >>> print(whole_question(json.dumps({"asked": [json.dumps(asked)]})))
+    SELECT COUNT(*) FROM "visits\u202e"
+    """
+    try:
+        tree = json.loads(text)
+        asked = "; ".join(sql_of(one) or _one(json.loads(one), arms) for one in tree["asked"])
+        asked = f"{tree['question']}: {asked}" if isinstance(tree.get("question"), str) else asked
+    except (ValueError, KeyError, TypeError, IndexError):
+        asked = text
+    return visible(asked)
 
 
-def _short(part: Any) -> str:
+def _one(asked: Mapping[str, Any], arms: float) -> str:
+    what, by = (", ".join(_terse(part, arms) for part in asked[name]) for name in ("aggregates", "keys"))
+    return f"{what or 'keys'}{' by ' if by else ''}{by} from {_terse(asked['source'], arms)}"
+
+
+def _terse(part: Any, arms: float) -> str:
+    """A part of a canonical text; names and texts are quoted, so that they look like nothing else."""
     match part:
-        case ["scan", table, *_] | ["number" | "text", table]:
-            return str(table)
+        case ["scan", table, *_]:
+            return quoted(str(table))
+        case ["text", text]:
+            return "'" + str(text).replace("'", "''") + "'"
+        case ["number", number]:
+            return str(number)
         case ["name", name]:
-            return str(name).rpartition(".")[2]
+            return quoted(str(name).partition(".")[2] or str(name))
         case [str(name)]:
             return name
-        case ["case", condition, *rest] if len(rest) > _ARMS:
-            return f"case({_short(condition)}, …)"
+        case ["case", condition, *rest] if len(rest) > arms:
+            return f"case({_terse(condition, arms)}, …)"
         case [str(name), *arguments]:
-            return f"{name}({', '.join(map(_short, arguments))})"
+            return f"{name}({', '.join(_terse(each, arms) for each in arguments)})"
         case _:
             return str(part)

@@ -9,6 +9,7 @@ import typer
 from noisette.cli.common import Json, as_json, patience, table_of
 from noisette.errors import InputError
 from noisette.exact.number import inside
+from noisette.terminal import console, echo
 
 if TYPE_CHECKING:
     from noisette.holdout.adaptive_queries import Capacity
@@ -79,11 +80,11 @@ def bound(
     """Say how likely the mean of a privately chosen question is off by tau or more on the rows that were used."""
     found = _bounds(epsilon, n, tau)
     if json:
-        typer.echo(
+        echo(
             as_json({"bounds": [dict(zip(("theorem", "epsilon_up_to", "chance"), one, strict=True)) for one in found]})
         )
         return
-    typer.echo(f"A question with values in [0, 1], chosen with epsilon = {epsilon} after seeing {n:,} rows.")
+    echo(f"A question with values in [0, 1], chosen with epsilon = {epsilon} after seeing {n:,} rows.")
     table = table_of("theorem", ">epsilon up to", f">chance to be off by {tau}")
     for theorem, needs, chance in found:
         table.add_row(
@@ -124,9 +125,9 @@ def _show(
 ) -> None:
     """Print a sentence, a row for each route, and what would do if all questions were fixed in advance."""
     if json:
-        typer.echo(as_json(_all(found, fixed)))
+        echo(as_json(_all(found, fixed)))
         return
-    typer.echo(f"{said}; the chance that any is further off is at most {beta}.")
+    echo(f"{said}; the chance that any is further off is at most {beta}.")
     what, number = column
     table = table_of("route", f">{what}", ">noise on a sum")
     for i, one in enumerate(found):
@@ -136,7 +137,7 @@ def _show(
     if found:
         _print(table)
     if fixed is not None:
-        typer.echo(f"If all were fixed in advance: {_large(fixed)} {what}.")
+        echo(f"If all were fixed in advance: {_large(fixed)} {what}.")
 
 
 def _all(found: "tuple[Capacity, ...]", fixed: int | None) -> dict[str, Any]:
@@ -145,9 +146,7 @@ def _all(found: "tuple[Capacity, ...]", fixed: int | None) -> dict[str, Any]:
 
 
 def _print(table: Any) -> None:
-    from rich.console import Console
-
-    Console(highlight=False).print(table)
+    console().print(table)
 
 
 def _record(one: "Capacity") -> dict[str, Any]:

@@ -10,6 +10,7 @@ import typer
 from noisette.cli.common import Analyst, Folder, Json, amount, as_json, ledger_of, patience, project_of, text_of
 from noisette.cli.entries import as_table
 from noisette.errors import InputError
+from noisette.terminal import console, echo
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
@@ -36,17 +37,16 @@ def budget(json: Json = False, analyst: Analyst = None, project: Folder = None) 
         found = Budget.of(book, analyst)
         record = found.to_json()
     if json:
-        typer.echo(record)
+        echo(record)
         return
-    from rich.console import Console
     from rich.text import Text
 
     share = found.spent.size / found.total.size
     full = min(_WIDTH, -(-share * _WIDTH // 1))  # rounded up
     bar = Text("█" * full, "red" if share > Fraction(9, 10) else "green") + Text("░" * (_WIDTH - full), "dim")
-    console = Console(highlight=False)
-    console.print(bar, f"{float(share):.1%} spent")
-    console.print(repr(found), soft_wrap=True)
+    shown = console()
+    shown.print(bar, f"{float(share):.1%} spent")
+    shown.print(repr(found), soft_wrap=True)
 
 
 # noisette check
@@ -79,9 +79,9 @@ def check(
             with ledger_of(project) as book:
                 found = [_checked(text, book) for text in texts]
     if json:
-        typer.echo(as_json({"records": found}))
+        echo(as_json({"records": found}))
     else:
-        typer.echo("\n".join([*map(_sentence, found), *([_ALONE] if without_ledger else [])]))
+        echo("\n".join([*map(_sentence, found), *([_ALONE] if without_ledger else [])]))
 
 
 def _checked(text: str, book: "Book | None") -> dict[str, Any]:
@@ -142,11 +142,9 @@ def show(
     with patience("Reading the ledger"), ledger_of(project) as book:
         history = book.history
     if json:
-        typer.echo(as_json({"entries": history[-last:]}))
+        echo(as_json({"entries": history[-last:]}))
         return
-    from rich.console import Console
-
-    Console(highlight=False).print(as_table(history, last))
+    console().print(as_table(history, last))
 
 
 @ledger.command()
@@ -159,10 +157,10 @@ def verify(
     with patience("Verifying"), ledger_of(project) as book:
         found, charges = book.verify(head=head), book.check()
     if json:
-        typer.echo(as_json({"whole": True, "entries": found.number, "charges": charges, "head": str(found)}))
+        echo(as_json({"whole": True, "entries": found.number, "charges": charges, "head": str(found)}))
         return
     against = "" if head is None else ", and the head that you kept is on its chain"
-    typer.echo(f"The ledger is whole: {found.number:,} entries, {charges:,} of them charges{against}.\nhead {found}")
+    echo(f"The ledger is whole: {found.number:,} entries, {charges:,} of them charges{against}.\nhead {found}")
 
 
 @ledger.command()
@@ -170,7 +168,7 @@ def head(json: Json = False, project: Folder = None) -> None:
     """Print the head: keep it where those who can write the ledger cannot reach it."""
     with patience("Reading the ledger"), ledger_of(project) as book:
         found = book.head()
-    typer.echo(as_json({"head": str(found)}) if json else str(found))
+    echo(as_json({"head": str(found)}) if json else str(found))
 
 
 @ledger.command("budget")
@@ -215,4 +213,4 @@ def _act(folder: Path | None, act: Callable[["Project"], None], json: bool) -> N
         act(project_of(folder))
         with ledger_of(folder) as book:
             now = str(book.head())
-    typer.echo(as_json({"recorded": True, "head": now}) if json else f"Recorded.\nhead {now}")
+    echo(as_json({"recorded": True, "head": now}) if json else f"Recorded.\nhead {now}")

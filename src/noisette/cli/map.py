@@ -8,6 +8,7 @@ import typer
 
 from noisette.cli.common import Analyst, Folder, Json, Level, Spend, amount, curator_of, patience
 from noisette.errors import InputError
+from noisette.terminal import echo
 
 if TYPE_CHECKING:
     from noisette.answers import Release
@@ -52,7 +53,7 @@ def map_of(
         answer = curator.ask(question, spend=promise, level=level, analyst=analyst)
     if output is not None:
         _write(answer, output)
-    typer.echo(answer.to_json() if json else _shown(answer, output))
+    echo(answer.to_json() if json else _shown(answer, output))
 
 
 def _check(output: Path | None) -> None:

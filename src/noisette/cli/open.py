@@ -9,6 +9,8 @@ import typer
 
 from noisette.cli.common import Folder, Json, amount, as_json, curator_of, patience, undeclared
 from noisette.errors import InputError
+from noisette.terminal import console, echo
+from noisette.text import visible
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
@@ -98,21 +100,21 @@ def open_data(
         settled, schema = curator.policy, curator.schema
     missing = gaps(schema)
     if json:
-        typer.echo(as_json(_record(made, settled, schema, missing)))
+        echo(as_json(_record(made, settled, schema, missing)))
     else:
         _show(made, settled, schema, missing)
     with patience("Reading"):
         coded = made.not_in_encoding()
     for name, encoding in coded.items():
         cure = "edit it" if encoding != "utf-8" else 'encoding = "latin-1" or "windows-1252" may be it'
-        typer.echo(_CODED.format(name=name, encoding=encoding.upper(), cure=cure), err=True)
+        echo(_CODED.format(name=name, encoding=encoding.upper(), cure=cure), err=True)
 
 
 def _reason(known: "KnownError") -> str:
     """Why the owner starts over; where nobody can be asked, nothing is begun."""
     if not _terminal():
         raise known
-    typer.echo(str(known), err=True)
+    echo(str(known), err=True)
     if not typer.confirm("Begin a new ledger with a new budget?", default=False, err=True):
         raise known
     return str(typer.prompt("Why, for those who read the ledger later", err=True))
@@ -161,32 +163,30 @@ def _column(column: "Column") -> dict[str, Any]:
 
 
 def _show(made: "Project", policy: "Policy", schema: "Schema", missing: "list[Gap]") -> None:
-    from rich.console import Console
-
     from noisette.answers.figures import promise
     from noisette.ledger.heads import guarded
     from noisette.query.schema import protected
 
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    console.print(f"budget   {promise(policy.budget)} for all answers together, {policy.neighbours}")
-    console.print(f"policy   {_near(made.policy_file)}")
-    console.print(f"project  {_near(made.folder / '.noisette')}")
+    shown = console(soft_wrap=True)
+    shown.print(f"budget   {promise(policy.budget)} for all answers together, {policy.neighbours}")
+    shown.print(f"policy   {_near(made.policy_file)}")
+    shown.print(f"project  {_near(made.folder / '.noisette')}")
     for name, (value, why) in policy.rules.lines.items():
-        console.print(f"rule     {name} = {value}: {why}")
+        shown.print(f"rule     {name} = {value}: {why}")
     if not guarded():
-        console.print(f"note     {_UNGUARDED}")
+        shown.print(f"note     {_UNGUARDED}")
     for table in schema.values():
-        console.print()
-        console.print(f"{table.name}: {protected(table)}")
-        console.print(_columns(table))
+        shown.print()
+        shown.print(visible(f"{table.name}: {protected(table)}"))
+        shown.print(_columns(table))
     if made.has_csv and all(c.kind.type == "text" for t in schema.values() for c in t.columns):
-        console.print(
+        shown.print(
             f"A CSV file does not say its types: choose them in {made.policy_file.name}, until then all is text."
         )
     if missing:
-        console.print(undeclared(made.policy_file.name, missing, policy.tables))
+        shown.print(undeclared(made.policy_file.name, missing, policy.tables))
     where = "" if Path.cwd().is_relative_to(made.folder) else f" --project {_near(made.folder)}"
-    console.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
+    shown.print(f'\nThen: noisette explain "SELECT count(*) AS n FROM {next(iter(schema))}" --spend 0.1{where}')
 
 
 def _columns(table: "Table") -> Any:
@@ -200,7 +200,7 @@ def _columns(table: "Table") -> Any:
     for head in COLUMN_HEAD:
         grid.add_column(head, overflow="fold")
     for column in table.columns:
-        grid.add_row(*map(Text, shown(column)))
+        grid.add_row(*(Text(visible(text)) for text in shown(column)))
     return grid
 
 

@@ -9,6 +9,7 @@ import typer
 
 from noisette.cli.common import Folder, Json, as_json, in_options, patience, project_of, table_of, undeclared
 from noisette.errors import InputError
+from noisette.terminal import console, echo
 
 if TYPE_CHECKING:
     from noisette.curator.project import Project
@@ -66,7 +67,7 @@ def check(
     """
     found = _checked(file, data, project, rows=rows)
     if json:
-        typer.echo(as_json(_record(found)))
+        echo(as_json(_record(found)))
     else:
         _show(found)
     if found.problems:
@@ -137,9 +138,9 @@ def _counts(check: "TableCheck") -> dict[str, Any]:
 
 def _show(found: _Checked) -> None:
     for problem in found.problems:
-        typer.echo(in_options(str(problem)), err=True)
+        echo(in_options(str(problem)), err=True)
     if not found.problems:
-        typer.echo(_well(found))
+        echo(_well(found))
     if found.rows is not None:
         _show_rows(found.rows)
 
@@ -156,27 +157,25 @@ def _well(found: _Checked) -> str:
 
 
 def _show_rows(checks: "list[TableCheck]") -> None:
-    from rich.console import Console
-
     from noisette.curator.row_check import FOR_THE_OWNER
 
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    console.print(f"\n{FOR_THE_OWNER}")
+    shown = console(soft_wrap=True)
+    shown.print(f"\n{FOR_THE_OWNER}")
     for check in checks:
         units = "" if check.units is None else f" of {check.units:,} units"
         well = "" if check.findings else ", all of which meet the policy"
-        console.print(f"\n{check.table}: {check.rows:,} rows{units}{well}")
+        shown.print(f"\n{check.table}: {check.rows:,} rows{units}{well}")
         if check.findings:
             grid = table_of(">rows", ">of all", "column", "what")
             for column, what, rows, looks in check.findings:
                 mostly = f" (most look like {looks})" if looks else ""
                 grid.add_row(f"{rows:,}", _share(rows, check.rows), column or "", what + mostly)
-            console.print(grid)
+            shown.print(grid)
         if check.periods:
             grid = table_of(f">{check.date}", ">rows", ">beyond its bounds", ">beyond limits, about")
             for year, *numbers in check.periods:
                 grid.add_row("no date" if year is None else str(year), *(f"{n:,}" for n in numbers))
-            console.print(grid)
+            shown.print(grid)
 
 
 def _share(rows: int, total: int) -> str:

@@ -7,6 +7,7 @@ import typer
 
 from noisette.cli.common import Analyst, Folder, Json, Spend, amount, as_json, curator_of, patience
 from noisette.errors import InputError
+from noisette.terminal import echo
 from noisette.text import aligned
 
 if TYPE_CHECKING:
@@ -67,9 +68,7 @@ def stream(
         found = published.to_arrow()
         _save(published, found, csv, plot, altered)
     rows = _rows(found, before)
-    typer.echo(
-        as_json({"steps": published.steps, "of": asked.steps, "rows": rows}) if json else _shown(rows, published)
-    )
+    echo(as_json({"steps": published.steps, "of": asked.steps, "rows": rows}) if json else _shown(rows, published))
 
 
 def _rows(found: "pyarrow.Table", first: int) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import typer
 
 from noisette.cli.common import Analyst, Folder, Level, Spend, amount, curator_of, patience
 from noisette.errors import InputError
+from noisette.terminal import echo
 
 if TYPE_CHECKING:
     from noisette.answers import Release
@@ -45,7 +46,7 @@ def synth(
     answer.value.save(output)
     if report is not None:
         report.write_text(_page(answer), encoding="utf-8")
-    typer.echo(f"{answer.value}, in {output.name}\n\n{answer.value.quality}\n\n{answer.statement}")
+    echo(f"{answer.value}, in {output.name}\n\n{answer.value.quality}\n\n{answer.statement}")
 
 
 def _check(path: Path, forms: tuple[str, ...], option: str) -> None:

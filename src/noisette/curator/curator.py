@@ -32,6 +32,7 @@ from noisette.query.frame import Asked, Frame, frame
 from noisette.query.kind import Value
 from noisette.query.plan import Query
 from noisette.query.schema import COLUMN_HEAD, Schema, Table, protected, shown
+from noisette.query.units import in_words
 from noisette.questions.contract import Offer, Question, StreamOffer, begin_instead
 from noisette.text import aligned, as_html
 
@@ -399,4 +400,4 @@ def _overview(schema: Schema) -> list[list[str]]:
 
 
 def _protects(table: Table) -> str:
-    return "nobody (public)" if table.public else table.unit or "each row"
+    return "nobody (public)" if table.public else in_words(table.unit) if table.unit else "each row"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from noisette.curator.curator import new_secret
 from noisette.curator.described import Described, described_data, in_spark, table_name
-from noisette.engines.files import is_csv, is_database, is_postgres, is_server, is_spark
+from noisette.engines.files import is_csv, is_database, is_postgres, is_server, is_spark, no_file
 from noisette.errors import InputError
 from noisette.exact.number import Number
 from noisette.ledger import elsewhere, open_ledger
@@ -134,7 +134,7 @@ def files(sources: Sequence[str | Path], engine: str | None = None) -> dict[str,
         raise InputError("Name tables of one Spark server: visits=sc://host:15002#clinic.visits for each of them.")
     for path in found.values():
         if isinstance(path, Path) and not path.exists() and not any(letter in str(path) for letter in "*?["):
-            raise InputError(f"There is no file {path.name}.")
+            raise no_file(path.name)
     if len(found) > 1 and any(is_database(path) for path in found.values()):
         raise InputError("A DuckDB file holds tables of its own: open it alone.")
     return found

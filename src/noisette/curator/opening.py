@@ -13,7 +13,12 @@ from noisette.ledger import Memory
 from noisette.policy.policy import Policy
 from noisette.privacy import Spend
 
-__all__ = ["open"]
+__all__ = ["open", "open_again"]
+
+_FRESH = (
+    'Without a ledger each connection would begin with a fresh budget: name one, ledger="visits.ledger", or open the '
+    "folder of a project that `noisette open` made."
+)
 
 
 def open(
@@ -64,6 +69,16 @@ def open(
         return found.curator(Memory(budget, keys_delta=keys_delta), analyst=analyst)
     book = found.ledger(ledger, budget=budget, keys_delta=keys_delta, start_over=start_over)
     return found.curator(book, analyst=analyst)
+
+
+def open_again(source: Any, *, ledger: str | Path | None = None, **opening: Any) -> Curator:
+    """`open` for what opens the same data again and again, as connections do: all of them charge one lasting ledger.
+
+    A ledger in memory is refused, as a budget would hold for one connection and not for the data.
+    """
+    if ledger is None and not (isinstance(source, str | Path) and _is_project(source)):
+        raise InputError(_FRESH)
+    return open(source, ledger=ledger, **opening)
 
 
 def _is_project(folder: str | Path) -> bool:

@@ -4,10 +4,10 @@ Each statement is a question that is charged what the connection was made to spe
 comes with two more columns, the ends of its error bar. Nothing can be written, so there is nothing to commit or to roll
 back: what was spent stays spent.
 
->>> import pyarrow
+>>> import noisette as nz, pyarrow
 >>> from noisette.dbapi import connect
->>> people = pyarrow.table({"age": [34, 51, 68]})
->>> with connect(people, budget=1, spend="0.1") as connection:
+>>> people = nz.open(pyarrow.table({"age": [34, 51, 68]}), budget=1)
+>>> with connect(people, spend="0.1") as connection:
 ...     cursor = connection.cursor().execute("SELECT count(*) AS n FROM data")
 ...     [column[0] for column in cursor.description]
 ['n', 'n_low', 'n_high']

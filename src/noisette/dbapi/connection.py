@@ -3,13 +3,14 @@
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow
 
 from noisette.answers import Release
 from noisette.curator import Curator
-from noisette.curator import open as open_data
+from noisette.curator.opening import open_again
 from noisette.dbapi import errors
 from noisette.dbapi.values import filled, type_of
 from noisette.errors import InputError
@@ -31,18 +32,27 @@ def connect(
 ) -> "Connection":
     """A connection to a curator, or to data that `nz.open` opens with the further options.
 
+    Pools and tools open connections by themselves, so data need a lasting ledger: `ledger=...`, or a project's folder.
     Each statement costs `spend`, or what its `error` costs. `level` is that of the error bars, `analyst` says who asks.
     With `bars=False` the ends of the error bars are left out.
     """
     with errors.translated():
-        if not isinstance(source, Curator) and not source:
-            raise InputError('Name what to open: connect("folder", spend=0.1), or "noisette:///folder?spend=0.1".')
-        curator = source if isinstance(source, Curator) else open_data(source, **opening)
-    return Connection(curator, {"spend": spend, "error": error, "level": level, "analyst": analyst}, bars=bars)
+        curator = source if isinstance(source, Curator) else _opened(source, opening)
+    asked = {"spend": spend, "error": error, "level": level, "analyst": analyst}
+    return Connection(curator, asked, bars=bars, owned=curator is not source)
+
+
+def _opened(source: Any, opening: Mapping[str, Any]) -> Curator:
+    if isinstance(source, str | Path | None) and not source:
+        raise InputError('Name what to open: connect("folder", spend=0.1), or "noisette:///folder?spend=0.1".')
+    return open_again(source, **opening)
 
 
 class Connection:
-    """Statements to a curator; `options` are those of `Curator.ask` for each of them."""
+    """Statements to a curator; `options` are those of `Curator.ask` for each of them.
+
+    A curator that is `owned` was opened for this connection alone, whose end lets go of its ledger.
+    """
 
     Warning, Error, InterfaceError, DatabaseError = (
         errors.Warning,
@@ -54,8 +64,9 @@ class Connection:
     InternalError, ProgrammingError = errors.InternalError, errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, curator: Curator, options: Mapping[str, Any], *, bars: bool = True) -> None:
-        self.curator, self.bars, self._options, self._closed = curator, bars, dict(options), False
+    def __init__(self, curator: Curator, options: Mapping[str, Any], *, bars: bool = True, owned: bool = False) -> None:
+        self.curator, self.bars, self._options = curator, bars, dict(options)
+        self._owned, self._closed = owned, False
 
     def cursor(self) -> "Cursor":
         """A new cursor."""
@@ -82,7 +93,9 @@ class Connection:
         self.check()
 
     def close(self) -> None:
-        """Use it no more; the curator stays open."""
+        """Use it no more; a curator that was given stays open."""
+        if self._owned:
+            self.curator.ledger.close()
         self._closed = True
 
     def check(self) -> None:

@@ -1,8 +1,9 @@
 """Noisette as a dialect of SQLAlchemy: `create_engine("noisette:///folder?spend=0.1&analyst=ann")`.
 
-The path of the URL is what `nz.open` opens, relative to where the process runs; without one, `create_engine(
-"noisette://", creator=lambda: connect(curator, spend=0.1))` takes a connection that is there. A statement may set its
-own price: `text("SELECT ...").execution_options(spend="0.5")`.
+The path of the URL is what `nz.open` opens, relative to where the process runs: the folder of a project, or data with a
+ledger behind the `?` (`ledger=visits.ledger`), since a pool opens connections as it likes and all of them have one
+budget. Without a path, `create_engine("noisette://", creator=lambda: connect(curator, spend=0.1))` takes a curator that
+is there. A statement may set its own price: `text("SELECT ...").execution_options(spend="0.5")`.
 """
 
 from typing import Any

@@ -6,6 +6,7 @@ value by value. Parquet files are read so by the engine itself.
 
 import codecs
 import glob
+import re
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,12 +16,13 @@ from noisette.errors import InputError
 
 __all__ = [
     "QUESTION_MARK", "Opened", "family_of", "files_of", "is_csv", "is_database", "is_frame", "is_postgres", "is_server",
-    "is_spark", "valid_table", "valid_text",
+    "is_spark", "no_file", "valid_table", "valid_text",
 ]  # fmt: skip
 
 Opened: TypeAlias = Any
 """A path, a glob or a list of paths (.parquet, .csv, .duckdb), a frame, or a pair (DuckDB file or URL, table)."""
 
+_ADDRESS = re.compile(r"://|@|\b(password|passfile|pwd|token)\s*=", re.IGNORECASE)
 _PARQUET, _CSV, _DATABASE = {".parquet", ".pq"}, {".csv", ".tsv"}, {".duckdb", ".db"}
 
 
@@ -49,8 +51,22 @@ def _expanded(path: str) -> list[str]:
         return [str(Path(path).resolve())]
     found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
     if not found:
-        raise InputError(f"There is no file {path}.")
+        raise no_file(path)
     return [str(Path(name).resolve()) for name in found if Path(name).is_file()]
+
+
+def no_file(path: str) -> InputError:
+    """That a file is not there; what may be an address is not repeated, since it may hold a password.
+
+    >>> str(no_file("visits.parquet"))
+    'There is no file visits.parquet.'
+    >>> str(no_file("postgres+x://ann:secret@host/clinic"))
+    'There is no file of this name; the address of a server begins with postgresql://, sc:// or spark://.'
+    """
+    if _ADDRESS.search(path):
+        server = "the address of a server begins with postgresql://, sc:// or spark://"
+        return InputError(f"There is no file of this name; {server}.")
+    return InputError(f"There is no file {path}.")
 
 
 def is_database(path: Any) -> bool:

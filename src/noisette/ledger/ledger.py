@@ -174,6 +174,10 @@ class Ledger(ABC):
     def standing(self, analyst: str | None = None, *, everyone: bool = False) -> Standing:
         """Where the ledger stands, at least with the account of all, and those of an analyst or of everyone."""
 
+    def close(self) -> None:
+        """Let go of the database, if there is one; the next call opens it again."""
+        return
+
 
 def tight(guarantees: Iterable[Guarantee], delta: Number) -> float:
     """The epsilon of all of them together at a delta, rounded up; equal ones are counted, not added one by one.

@@ -14,6 +14,7 @@ from noisette.policy.rules import PLACEHOLDER, ColumnRules, TableRules, inside, 
 from noisette.privacy import ZCDP, Approx, Neighbours, Promise, Pure
 from noisette.query.recode import Recode
 from noisette.query.schema import Column, Limits, Link, RowsPerPeriod, Schema, Table
+from noisette.query.units import in_words
 
 __all__ = ["Gap", "as_toml", "gaps", "sections", "with_gaps", "with_types"]
 
@@ -234,7 +235,7 @@ def _of_table(table: Table, identifying: set[str | None]) -> Iterator[Gap]:
             None,
             place,
             f"rows = {_OPEN}",
-            f'a number of rows of one {table.unit}, such as 10; or "private", bought once, or "each question"',
+            f'a number of rows of one {in_words(table.unit)}, as 10; or "private", bought once, or "each question"',
         )
     for column in table.columns:
         missing = None if column.name in identifying else _missing(column)

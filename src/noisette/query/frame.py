@@ -29,7 +29,7 @@ from noisette.query.sql.relation import joined, per_unit, scope_of
 from noisette.query.sql.result import Groups, result
 from noisette.query.sql.statement import checked, having, limited, ordering
 from noisette.query.sql.text import read_clause
-from noisette.query.sql.writer import query_sql
+from noisette.query.sql.writer import query_sql, quoted
 from noisette.query.stability import shape_of
 from noisette.text import aligned
 
@@ -75,6 +75,10 @@ class Frame:
     def where(self, condition: str) -> "Frame":
         """The rows for which a condition is true."""
         return self._rows(Where(self.relation, expression(_node(condition), self._scope)), self.hidden)
+
+    def text(self, column: str) -> str:
+        """A column as a condition names it: that of this very name, in quotes if need be, or else the expression."""
+        return quoted(column) if _named(column, self._scope) else column
 
     def select(self, *columns: str, **named: str) -> "Frame":
         """Rows with other columns: some of these, and new ones by name."""
@@ -345,9 +349,13 @@ def _part(before: str, text: str, part: str) -> Any:
 
 def _column(text: str, scope: Scope) -> exp.Expr:
     """The column of that very name, such as "hours-per-week", or else an expression."""
-    if isinstance(text, str) and any(full.partition(".")[2] == text for full in scope.columns):
+    if _named(text, scope):
         return exp.column(exp.to_identifier(text, quoted=True))
     return _node(text)
+
+
+def _named(text: str, scope: Scope) -> bool:
+    return isinstance(text, str) and any(full.partition(".")[2] == text for full in scope.columns)
 
 
 def _items(texts: tuple[str, ...], named: Mapping[str, str], scope: Scope) -> list[Item]:
@@ -356,7 +364,7 @@ def _items(texts: tuple[str, ...], named: Mapping[str, str], scope: Scope) -> li
 
 
 def _find(text: str, scope: Scope) -> str:
-    node = _node(text)
+    node = _column(text, scope)
     if not isinstance(node, exp.Column):
         raise InputError("Frames are joined on columns: name one of each side.")
     return find(node, scope)

@@ -140,7 +140,7 @@ def contribution(shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
     rows = _least(limits.rows, limits.rows_per_group)
     if rows is None:
         raise LimitError(
-            f"Say in the policy how many rows of one {shape.unit} may count: "
+            f"Say in the policy how many rows of one {shape.whose} may count: "
             'rows = 10, or groups = 3 and rows_per_group = 1, or rows = "each question" for a limit that each question '
             'chooses (streams need a number). Where it says rows = "private", buy the limit once, with '
             "rows(table, spend=...) or `noisette buy rows`."
@@ -149,7 +149,7 @@ def contribution(shape: Shape, *, grouped: bool, keys: Sequence[Expression] = ()
         return Contribution(1, rows, rows), Limits(rows=rows)
     groups = _least(limits.groups, limits.rows)
     if groups is None:
-        raise InputError(f"Say in the policy in how many groups one {shape.unit} may count: groups = 3.")
+        raise InputError(f"Say in the policy in how many groups one {shape.whose} may count: groups = 3.")
     total = _least(limits.rows, groups * rows)
     assert total is not None
     return Contribution(groups, rows, total), limits

@@ -72,7 +72,7 @@ def kind_of_leaf(leaf: Name | Literal, scope: Mapping[str, Kind]) -> Kind:
 
 def _short(scope: Mapping[str, Kind]) -> list[str]:
     """The names of the columns, without the table where one name is enough."""
-    ends = [name.rpartition(".")[2] for name in scope]
+    ends = [name.partition(".")[2] for name in scope]
     return [end if ends.count(end) == 1 else name for name, end in zip(scope, ends, strict=True)]
 
 

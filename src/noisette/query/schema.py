@@ -9,6 +9,7 @@ from noisette.errors import InputError
 from noisette.names import closest
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind, Value
+from noisette.query.units import in_words
 
 __all__ = [
     "COLUMN_HEAD",
@@ -196,7 +197,7 @@ def protected(table: Table) -> str:
     limits += [] if table.per_period is None else [f"rows {table.per_period}"]
     through = " and ".join(link.table for link in table.through)
     rows = f"rows that lead through {through} to" if through else "rows of"
-    return f"all {rows} one {table.unit} are protected together ({', '.join(limits) or 'no limit yet'})"
+    return f"all {rows} one {in_words(table.unit)} are protected together ({', '.join(limits) or 'no limit yet'})"
 
 
 def least_rows(schema: Schema) -> Schema:

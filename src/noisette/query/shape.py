@@ -7,14 +7,12 @@ from typing import ClassVar
 from noisette.query.kind import Kind
 from noisette.query.periods import Periods
 from noisette.query.schema import Limits, Link, RowsPerPeriod
+from noisette.query.units import ROW, Unit, in_words
 
 __all__ = ["ROW", "UNIT", "Moved", "Retained", "RetainedPerPeriod", "Shape"]
 
 UNIT = "unit"
 """The name under which the unit of a row travels through every relation; no other column can have it (no dot)."""
-
-ROW = "row"
-"""Each row is a unit by itself: there is no column of units to travel."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class Shape:
     """
 
     columns: Mapping[str, Kind]
-    unit: str | None
+    unit: Unit | None
     rows: int | None
     limits: Limits = field(default_factory=Limits)
     retained: tuple[Retained | RetainedPerPeriod, ...] = ()
@@ -78,7 +76,7 @@ class Shape:
     @property
     def whose(self) -> str:
         """Who is protected, in a word."""
-        return str(self.unit) if self.moved is None else self.moved.unit
+        return in_words(self.unit) if self.moved is None else self.moved.unit
 
     @property
     def public(self) -> bool:

@@ -232,8 +232,9 @@ def retention(relation: Join, schema: Schema) -> Retention:
     most = [shape.rows or rows or count for shape, rows, count in zip((left, right), cut, counts, strict=True)]
     product = most[0] * most[1]
     if product > MOST_PAIRS:
+        whose = (right if left.public else left).whose
         raise InputError(
-            f"One {left.unit or right.unit} could make more than {MOST_PAIRS:,} rows by this join: join on a column "
+            f"One {whose} could make more than {MOST_PAIRS:,} rows by this join: join on a column "
             "of the public table, as it is stored, whose values repeat less, or lower the limits in the policy."
         )
     result = MOST_JOINED if product > MOST_JOINED else None
@@ -293,7 +294,7 @@ def _joined_rows(shape: Shape) -> int:
     rows = _allowed_rows(shape)
     if rows is None:
         raise LimitError(
-            f"Say in the policy how many rows of one {shape.unit} may be joined with others: rows = 10, or "
+            f"Say in the policy how many rows of one {shape.whose} may be joined with others: rows = 10, or "
             'rows = "each question" for a limit that each question chooses (streams need a number). Where it says '
             'rows = "private", buy the limit once, with rows(table, spend=...) or `noisette buy rows`.'
         )

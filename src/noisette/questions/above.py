@@ -28,7 +28,7 @@ from noisette.query.measure import Measure, sensitivity
 from noisette.query.plan import Aggregate, Query
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
-from noisette.query.shape import ROW
+from noisette.query.units import ROW, in_words
 from noisette.questions.contract import Line, Shell
 from noisette.questions.data import JsonQuestion
 
@@ -101,7 +101,7 @@ class Above(JsonQuestion):
         k = self.positives + 1  # the positives, and the one that rises most: no others count in the proof
         moved = Sensitivity(k * d, k * d**2, d, k, neighbours=neighbours)
         mechanism = SparseVector.calibrated(spend, moved, positives=self.positives, monotone=self.of == "counts")
-        units = sorted({table.unit or ROW for table in schema.values() if not table.public})
+        units = sorted({in_words(table.unit or ROW) for table in schema.values() if not table.public})
         return Watching(self, mechanism, moved, " and ".join(units), neighbours, level)
 
 
@@ -196,8 +196,8 @@ class Watching:
         moves = sensitivity(measure, prepared.part, self.neighbours).linf * measure.grid
         if moves > self.above.sensitivity:
             raise InputError(
-                f"One {prepared.shape.unit} can move this by {moves}, and {self.above.sensitivity} is what this stream "
-                f"was begun for: ask for less, or begin one with sensitivity={moves}."
+                f"One {prepared.shape.whose} can move this by {moves}, and {self.above.sensitivity} is what this "
+                f"stream was begun for: ask for less, or begin one with sensitivity={moves}."
             )
         return Exactly(prepared, measure.grid / self.above.unit)
 

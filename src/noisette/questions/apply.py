@@ -158,7 +158,7 @@ class Apply(JsonQuestion):
         return Offer(
             _text(self, relation, columns, shape, aggregate, read),
             aggregate.guarantee,
-            str(shape.unit),
+            shape.whose,
             aggregate.why,
             aggregate.parts,
             [sentences([*retained(shape), *clamped(read, shape), *aggregate.omitted], covers)],

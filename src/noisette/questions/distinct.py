@@ -64,14 +64,14 @@ class Distinct(JsonQuestion):
         most = 1 if shape.unit == ROW else whole(self.most, "most")
         release = DistinctCount.calibrated(spend, most=most, neighbours=neighbours)
         read = read_of(query, schema)
-        unit = str(shape.unit)
+        unit = shape.whose
         return Offer(
             _text(query, most, [read, shape.columns, shape.retained]),
             release.guarantee(),
             unit,
             _WHY.format(unit),
             [recorded(mechanism, Measure("distinct"), moved) for mechanism, moved in release.parts],
-            [sentences([*retained(shape), *clamped(read, shape), *_unseen(unit, most)], NOISE)],
+            [sentences([*retained(shape), *clamped(read, shape), *_unseen(shape, most)], NOISE)],
             Credits(relation, release, level),
         )
 
@@ -84,12 +84,17 @@ def _private(shape: Shape) -> Shape:
     return shape
 
 
-def _unseen(unit: str, most: int) -> list[Omission]:
+def _unseen(shape: Shape, most: int) -> list[Omission]:
     """What the limit leaves out; nothing where each row is a unit, with one value."""
-    if unit == ROW:
+    if shape.unit == ROW:
         return []
-    text = f"Values that cannot be credited to any {unit} within the released limit of at most {most:,} are left out"
-    return [Omission(f"{text}, so the lower end holds for all values and the upper end for those that are credited.")]
+    within = f"within the released limit of at most {most:,}"
+    return [
+        Omission(
+            f"Values that cannot be credited to any {shape.whose} {within} are left out, so the lower end holds for "
+            "all values and the upper end for those that are credited."
+        )
+    ]
 
 
 def _text(query: Query, most: int, rests_on: list[Any]) -> str:

@@ -57,7 +57,7 @@ class Hierarchy(JsonQuestion):
 
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Wavelets over the groups, with Laplace or Gaussian noise, whichever errs less."""
-        plain = LineCells.of(self.column, None, self.of, schema)
+        plain = LineCells.of(self.column, None, self.of, schema, more="group")
         cells = replace(plain, axis=self._sorted(plain.axis))
         sizes = [len(keys) for keys in self.groups.values()]
         strategy = Nominal((tuple(np.repeat(np.arange(len(sizes)), sizes).tolist()),))

@@ -70,7 +70,7 @@ class SelfJoin(JsonQuestion):
             prepared,
             race,
             text=text_of("self_join", prepared, most=most),
-            why=_WHY.format(prepared.shape.unit),
+            why=_WHY.format(prepared.shape.whose),
             guarantee=race.guarantee,
             parts=[recorded(noise, _ROWS, moved) for noise, moved in zip(race.noise, race.moved, strict=True)],
             covers="± covers the noise of all truncations",

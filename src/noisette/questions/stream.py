@@ -162,7 +162,8 @@ class Stream(JsonQuestion):
         rows, end = rows_of(self.of, self.time, schema), self.ends_at(step)[1]
         kind = self._time(rows)
         low, high = (written(moment, kind.type) for moment in (self.ends_at(1)[0], end))
-        rows = rows.where(f"{self.time} >= {low} AND {self.time} < {high}")
+        time = rows.text(self.time)
+        rows = rows.where(f"{time} >= {low} AND {time} < {high}")
         values = signed(rows, self.sum) if self.sum is not None else ()
         if self.ends is not None:
             values = under_way(rows, self.ends, end)
@@ -239,7 +240,7 @@ class Publishing:
     @property
     def unit(self) -> str:
         """Whose data is protected."""
-        return str(self.prepared.shape.unit)
+        return self.prepared.shape.whose
 
     @property
     def sensitivity(self) -> Any:

@@ -103,7 +103,7 @@ def _names(of: Rows, schema: Schema) -> tuple[str, ...]:
     """All columns of the rows, except the one that says whose row it is."""
     rows = rows_of(of, "", schema)
     shape = shape_of(rows.relation, schema)
-    names = [full.rpartition(".")[2] for full in shape.columns if full.rpartition(".")[2] != shape.unit]
+    names = [name for name in (full.partition(".")[2] for full in shape.columns) if name != shape.unit]
     if len(set(names)) < len(names) or not names:
         raise InputError(_ASK)
     return tuple(names)
@@ -202,7 +202,7 @@ class Synthesising:
             relation = relation.source
         known = source.stored(relation.table) if isinstance(relation, Scan) else {}
         plain = [self.prepared.query.keys[at] for at in self._places]
-        names = [key.name.rpartition(".")[2] if isinstance(key, Name) else "" for key in plain]
+        names = [key.name.partition(".")[2] if isinstance(key, Name) else "" for key in plain]
         return [known.get(name, "") for name in names]
 
     @property

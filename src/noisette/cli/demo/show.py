@@ -16,10 +16,12 @@ _ROWS, _BAR = 3, 24
 
 def show(tour: Tour, console: Any) -> None:
     """Print the tour."""
-    console.print("\n[bold]Noisette[/bold]: a small noise around every answer, so that no person shows through.")
-    console.print(
-        f"[dim]{tour.rows:,} visits of {tour.patients:,} patients, all invented: so the truth may be shown.[/dim]"
-    )
+    from rich.text import Text
+
+    noise = ": a small noise around every answer, so that no person shows through."
+    console.print(Text.assemble("\n", ("Noisette", "bold"), noise))
+    all_of = f"{tour.rows:,} visits of {tour.patients:,} patients"
+    console.print(f"{all_of}, all invented: so the truth may be shown.", style="dim")
     _attack(tour, console)
     for number, (question, group) in enumerate(groupby(tour.answers, key=lambda answer: answer.question), 1):
         answers = list(group)
@@ -28,13 +30,15 @@ def show(tour: Tour, console: Any) -> None:
             _answer(answer, console)
         if answers[0].release.columns[0].name == "diagnosis":
             rare = list(tour.hidden.items())[:3]
-            console.print(f"[dim]not released: {', '.join(f'{name} ({n})' for name, n in rare)}, …[/dim]")
+            console.print(f"not released: {', '.join(f'{name} ({n})' for name, n in rare)}, …", style="dim")
     _curves(tour, console)
     _budget(tour, console)
 
 
 def _rule(console: Any, title: str, note: str = "") -> None:
-    console.print(f"\n[bold]{title}[/bold]" + (f"  [dim]{note}[/dim]" if note else ""))
+    from rich.text import Text
+
+    console.print(Text.assemble("\n", (title, "bold"), (f"  {note}" if note else "", "dim")))
 
 
 def _table(head: list[str], right: int) -> Any:
@@ -62,8 +66,9 @@ def _attack(tour: Tour, console: Any) -> None:
         table.add_row(who, *counts.texts, verdict)
     console.print(table)
     console.print(
-        f"[dim]The exact answers are the demo's own, from its invented rows. Asked {AGAIN} times more, the curator "
-        f"says the same. A fifty-fifty guess becomes right with at most {attack.ceiling:.0%}.[/dim]"
+        f"The exact answers are the demo's own, from its invented rows. Asked {AGAIN} times more, the curator "
+        f"says the same. A fifty-fifty guess becomes right with at most {attack.ceiling:.0%}.",
+        style="dim",
     )
 
 
@@ -82,7 +87,7 @@ def _answer(answer: Answer, console: Any) -> None:
         table.add_row(*row)
     console.print(table)
     if len(release) > _ROWS:
-        console.print(f"[dim]… and {len(release) - _ROWS} more[/dim]")
+        console.print(f"… and {len(release) - _ROWS} more", style="dim")
 
 
 def _curves(tour: Tour, console: Any) -> None:
@@ -95,15 +100,18 @@ def _curves(tour: Tour, console: Any) -> None:
 
 
 def _budget(tour: Tour, console: Any) -> None:
+    from rich.text import Text
+
     _rule(console, "The budget and its ledger", f"{promise(tour.budget)} in all, then refusals")
     whole = float(tour.left[0][1])
     for entry, (title, left), (_, before) in zip(tour.entries, tour.left[1:], tour.left, strict=False):
         full = round(_BAR * float(left) / whole)
-        bar = f"[green]{'█' * full}[/green][dim]{'░' * (_BAR - full)}[/dim]"
-        console.print(f"{entry.number:5d}  −{float(before - left):<5.3g} {bar} {float(left):<5.3g} [dim]{title}[/dim]")
+        bar = ("█" * full, "green"), ("░" * (_BAR - full), "dim")
+        cost, rest = f"{entry.number:5d}  −{float(before - left):<5.3g} ", f" {float(left):<5.3g} "
+        console.print(Text.assemble(cost, *bar, rest, (title, "dim")))
     for refusal in tour.refusals:
-        console.print(f"[yellow]refused:[/yellow] {refusal}", soft_wrap=False)
+        console.print(Text.assemble(("refused:", "yellow"), f" {refusal}"))
     held, bars = tour.bars
     console.print(
-        f"[dim]{tour.checked} charges checked, chain verified; {held} of {bars} error bars hold the truth.[/dim]"
+        f"{tour.checked} charges checked, chain verified; {held} of {bars} error bars hold the truth.", style="dim"
     )

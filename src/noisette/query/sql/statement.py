@@ -80,7 +80,17 @@ def checked(query: Query, schema: Schema, scope: Scope) -> Query:
         result_type(value, groups)
     if not any(_tells(value) for _, value in query.outputs):
         raise InputError("The query asks for constants alone: add COUNT(*), or a column that it groups by.")
+    _check_names(query)
     return query
+
+
+def _check_names(query: Query) -> None:
+    """Refuse a column that is called like an end of another one's error bar: a table would hold one of them alone."""
+    names = {name.casefold() for name, _ in query.outputs}
+    for noisy in (name for name, value in query.outputs if not isinstance(value, Key)):
+        for end in (f"{noisy}_low", f"{noisy}_high"):
+            if end.casefold() in names:
+                raise InputError(f"{shown(end)} is an end of the error bar of {shown(noisy)}: rename one with AS.")
 
 
 def _tells(value: Result) -> bool:

@@ -26,7 +26,8 @@ LONGEST = 20_000
 DEEPEST = 40
 """The most levels of brackets, functions and sub-queries within each other; a chain of AND or OR is one level."""
 
-_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Controls, and what turns the order of a text around for those who read it, such as the owner who approves it."""
 
 
 def _allow(parts: str, *classes: type[exp.Expr]) -> dict[type[exp.Expr], frozenset[str]]:

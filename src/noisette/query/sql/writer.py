@@ -34,7 +34,7 @@ from noisette.query.plan import (
 from noisette.query.requirements import SIGNS
 from noisette.query.sql.slices import slices_of
 
-__all__ = ["query_sql", "rows_sql"]
+__all__ = ["query_sql", "quoted", "reserved", "rows_sql"]
 
 _DIGITS = 40  # of a number, as the reader takes them
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -70,7 +70,7 @@ def rows_sql(relation: Relation, hidden: frozenset[str] = frozenset()) -> str:
 def query_sql(query: Query, units: Sequence[str] = (), *, named: bool = True) -> str:
     """A query, with the names of its outputs; `units` hold the unit, which COUNT(DISTINCT unit) needs."""
     listed = ", ".join(
-        _result(value, query, units) + (f" AS {_quoted(name)}" if named else "") for name, value in query.outputs
+        _result(value, query, units) + (f" AS {quoted(name)}" if named else "") for name, value in query.outputs
     )
     text = f"SELECT {listed} {_after_from(query.source)}"
     if query.sets:
@@ -98,12 +98,12 @@ def _tables(relation: Relation, hidden: frozenset[str]) -> tuple[str, list[str]]
     """What stands after FROM, and the conditions after WHERE."""
     match relation:
         case Scan(table, alias):
-            return (_quoted(table) if table == alias else f"{_quoted(table)} AS {_quoted(alias)}"), []
+            return (quoted(table) if table == alias else f"{quoted(table)} AS {quoted(alias)}"), []
         case Where(source, condition):
             tables, conditions = _tables(source, hidden)
             return tables, [*conditions, _expression(condition)]
         case Select(source, columns):
-            return f"({_selected(source, columns)}) AS {_quoted(_alias(columns[0][0]))}", []
+            return f"({_selected(source, columns)}) AS {quoted(_alias(columns[0][0]))}", []
         case Join():
             return _joined(relation, hidden)
         case PerUnit() | Copies():
@@ -122,10 +122,10 @@ def _joined(join: Join, hidden: frozenset[str]) -> tuple[str, list[str]]:
         raise _unwritable()
     if join.how == "left" and after:  # these hold before the join
         name = inner.alias if isinstance(inner, Scan) else _alias(next(iter(b for _, b in join.on)))
-        right, after = f"(SELECT * FROM {right} WHERE {' AND '.join(after)}) AS {_quoted(name)}", []
+        right, after = f"(SELECT * FROM {right} WHERE {' AND '.join(after)}) AS {quoted(name)}", []
     word = "LEFT JOIN" if join.how == "left" else "JOIN"
     if all(b in hidden and a.partition(".")[2] == b.partition(".")[2] for a, b in join.on):
-        on = f"USING ({', '.join(_quoted(b.partition('.')[2]) for _, b in join.on)})"
+        on = f"USING ({', '.join(quoted(b.partition('.')[2]) for _, b in join.on)})"
     else:
         on = f"ON {' AND '.join(f'{_name(a)} = {_name(b)}' for a, b in join.on)}"
     return f"{left} {word} {right} {on}", [*before, *after]
@@ -141,7 +141,7 @@ def _selected(source: Relation, columns: Sequence[tuple[str, Expression]]) -> st
     if isinstance(grouped, PerUnit):
         names = {name: _expression(key) for name, key in grouped.keys}
         names |= {name: _aggregate(each, ()) for name, each in grouped.aggregates}
-    listed = ", ".join(f"{_expression(e, names)} AS {_quoted(name.partition('.')[2])}" for name, e in columns)
+    listed = ", ".join(f"{_expression(e, names)} AS {quoted(name.partition('.')[2])}" for name, e in columns)
     if not isinstance(grouped, PerUnit):
         return f"SELECT {listed} {_after_from(source)}"
     keys = ", ".join(_expression(key) for _, key in grouped.keys)
@@ -232,11 +232,21 @@ def _aggregate(aggregate: Aggregate, units: Sequence[str]) -> str:
 
 def _name(full: str) -> str:
     table, _, name = full.partition(".")
-    return f"{_quoted(table)}.{_quoted(name)}" if name else _quoted(table)
+    return f"{quoted(table)}.{quoted(name)}" if name else quoted(table)
 
 
-def _quoted(name: str) -> str:
-    if _PLAIN.fullmatch(name) and name.upper() not in DuckDB.Tokenizer.KEYWORDS:
+def reserved(name: str) -> bool:
+    """Whether SQL has a word for itself, so that as a name it stands in quotes."""
+    return name.upper() in DuckDB.Tokenizer.KEYWORDS or name.upper() in DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS
+
+
+def quoted(name: str) -> str:
+    """A name as SQL reads it: in quotes where it is more than a word, or a word of SQL's own.
+
+    >>> quoted("age"), quoted("hours-per-week"), quoted("when")
+    ('age', '"hours-per-week"', '"when"')
+    """
+    if _PLAIN.fullmatch(name) and not reserved(name):
         return name
     return '"' + name.replace('"', '""') + '"'
 

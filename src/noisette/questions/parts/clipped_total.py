@@ -52,7 +52,7 @@ class ClippedTotal:
         assert total.of is not None
         kind = kind_of(total.of, shape.columns)
         source = PerUnit(query.source, (), ((_TOTAL.name, total),))
-        return ClippedTotal(query, total, source, str(shape.unit), _candidates(kind, most_rows))
+        return ClippedTotal(query, total, source, shape.whose, _candidates(kind, most_rows))
 
     def prepared(self, schema: Schema) -> Prepared:
         """How many units have totals between two candidates."""

@@ -101,7 +101,7 @@ def limits_to_choose(
     if others or not unlimited(source, schema):
         return _of_tables([source, *others], schema, tables, most)
     limits = tuple(t for t in powers(most) if _holds(prepared, _settled(schema, tables, t), t)) or powers(most)
-    words = Words(str(settled[0].shape.unit))
+    words = Words(settled[0].shape.whose)
     return (ToChoose(tables, "rows", words, limits, rows_of_units(source, limits, schema)),)
 
 
@@ -130,12 +130,12 @@ def _of_tables(sources: Sequence[Relation], schema: Schema, tables: tuple[str, .
     limits, found = powers(most), []
     for name in tables:
         prepared = rows_of_units(Scan(name, "t1"), limits, schema)
-        found.append(ToChoose((name,), "rows", Words(str(prepared.shape.unit), name), limits, prepared))
+        found.append(ToChoose((name,), "rows", Words(prepared.shape.whose, name), limits, prepared))
     return tuple(found)
 
 
 def _in_groups(settled: Prepared, schema: Schema, tables: tuple[str, ...]) -> tuple[ToChoose, ...]:
-    unit, source, keys = str(settled.shape.unit), settled.query.source, settled.query.keys
+    unit, source, keys = settled.shape.whose, settled.query.source, settled.query.keys
     most = _most([settled], schema, tables)
     groups, rows = _quadrupled(min(_groups(settled), most)), _quadrupled(most)
     in_groups, in_each = Words(unit, noun="group"), Words(unit, per=" per group")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.engines.contract import Source
+from noisette.errors import InputError
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.canonical import canonical
@@ -21,6 +22,8 @@ from noisette.releases.adaptive import one_node
 from noisette.releases.axis import Axis
 
 __all__ = ["GridCells", "LineCells", "added_up", "counted_rows"]
+
+_OWN = ("n", "n_low", "n_high")
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,12 @@ class LineCells:
     prepared: Prepared
 
     @classmethod
-    def of(cls, column: str, bins: int | None, of: Rows, schema: Schema) -> "LineCells":
-        """The cells of a column or of an expression, as it is declared."""
+    def of(cls, column: str, bins: int | None, of: Rows, schema: Schema, *, more: str = "n") -> "LineCells":
+        """The cells of a column or of an expression, as it is declared; names of the answer's own are refused."""
+        if column in (*_OWN, more):
+            raise InputError(
+                f'The answer has a column {column} of its own: of="SELECT {column} AS x FROM ..." renames.'
+            )
         grid = GridCells.of([column], bins, of, schema)
         return cls(grid.axes[0], grid.prepared)
 

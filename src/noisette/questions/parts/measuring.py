@@ -54,7 +54,7 @@ class Measuring:
     ) -> tuple[str, ...]:
         rule = self.design.keys.get(place)
         numbers = any(not isinstance(result, Key) for _, result in question.query.outputs)
-        hidden = [] if rule is None else [small_groups(rule, str(question.shape.unit))]
+        hidden = [] if rule is None else [small_groups(rule, question.shape.whose)]
         left = omissions(question) if by_limits is None else [*by_limits, *omissions(of_declared(question, chosen))]
         frequent = () if question.frequency is None else self._frequency(question, place)
         return (*sentences([*left, *(frequent or hidden)], NOISE if numbers else ""), *selected(question))
@@ -73,7 +73,7 @@ class Measuring:
             price = opened.guarantee(neighbours=self.neighbours)
         elif units not in task.asked:
             price = self.design.noise[place, units].guarantee(sensitivity(units, task.part, self.neighbours))
-        return minimum_frequency(rule, least, str(question.shape.unit), price, declared=opened is None)
+        return minimum_frequency(rule, least, question.shape.whose, price, declared=opened is None)
 
     @property
     def rules(self) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from noisette.query.plan import Aggregate, Query, Relation
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.sql.relation import rows_read
-from noisette.query.sql.writer import rows_sql
+from noisette.query.sql.writer import quoted, reserved, rows_sql
 from noisette.query.stability import shape_of
 
 __all__ = ["Rows", "counted", "rows_of", "rows_text"]
@@ -39,7 +39,7 @@ def rows_text(of: Any) -> Rows:
     if of is None or (isinstance(of, str) and _SELECT.match(of)):
         return of
     if isinstance(of, str) and of.isidentifier():
-        return f"SELECT * FROM {of}"
+        return f"SELECT * FROM {quoted(of) if reserved(of) else of}"
     if not isinstance(of, Frame):
         raise InputError(_ASK)
     if of.keys is not None:

@@ -101,7 +101,7 @@ def left_out(query: Prepared, *, rows: bool) -> list[Omission]:
         limits = Limits(rows_per_group=query.part.total)
         return list(omissions(replace(query, request=replace(query.request, limits=limits))))
     most = ", or takes away ".join(f"{float(m.high * m.grid):,.6g}" for m in query.request.measures)
-    text = f"What one {query.shape.unit} adds to a group counts up to {most}, in all; more is left out."
+    text = f"What one {query.shape.whose} adds to a group counts up to {most}, in all; more is left out."
     return [*omissions(query), Omission(text, "raise the limits")]
 
 
@@ -211,7 +211,7 @@ def _measures(query: Query, shape: Shape, grid: Fraction) -> tuple[Measure, ...]
 def under_way(rows: Frame, ends: str, until: datetime.datetime) -> tuple[Expression, ...]:
     """One for each row, and one for each that has ended."""
     kind = time_kind(rows, ends)
-    ended = rows.where(f"{ends} < {written(until, kind.type)}").relation
+    ended = rows.where(f"{rows.text(ends)} < {written(until, kind.type)}").relation
     assert isinstance(ended, Where)
     return Literal(1), Call("case", (ended.condition, Literal(1), Literal(0)))
 
@@ -240,7 +240,7 @@ def _events(asked: int | None, shape: Shape) -> int:
     if shape.rows is not None:
         found = min(found or shape.rows, shape.rows)
     if found is None:
-        raise InputError(f"Say how many rows of one {shape.unit} may count in each group: events=3.")
+        raise InputError(f"Say how many rows of one {shape.whose} may count in each group: events=3.")
     return int(found)
 
 

@@ -48,7 +48,7 @@ def values_between(rows: Relation, column: str, bounds: Sequence[tuple[Any, Any]
 def _table(rows: Relation, column: str) -> Scan:
     """The table; a condition on the column itself would see it clamped, and this question does not."""
     while isinstance(rows, Where):
-        if any(name.rpartition(".")[2] == column for name in columns_of(rows.condition)):
+        if any(name.partition(".")[2] == column for name in columns_of(rows.condition)):
             raise InputError(f"A condition reads {column} itself, as its bounds clamp it: ask without that condition.")
         rows = rows.source
     assert isinstance(rows, Scan)
@@ -126,7 +126,7 @@ class ValueCells:
     def notes(self) -> tuple[str, ...]:
         """What is counted."""
         bounded = self.prepared.request.limits is not None
-        rows = f"at most {self.prepared.part.total:,} rows of one {self.prepared.shape.unit} are counted"
+        rows = f"at most {self.prepared.part.total:,} rows of one {self.prepared.shape.whose} are counted"
         return (*([rows] if bounded else []), "values are counted as they are stored, not clamped")
 
 
