@@ -1,0 +1,194 @@
+"""States that are asked, watched or seized, by the exact law of what is seen: the package's own methods on all draws."""
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tests.contracts.states.draws import Machine, words
+from tests.contracts.states.judging import Found
+
+from noisette.errors import BudgetError, InputError
+from noisette.mechanisms import NumericSparse, SparseVector
+from noisette.mechanisms.sparse_vector.stream import State
+from noisette.privacy import Neighbours
+from noisette.releases.streams.alarms import Alarm, Watching
+from noisette.releases.streams.pan_private import PanPrivateDensity
+
+ONE_WAY, BOTH_WAYS = (0, 1), (-1, 0, 1)
+
+
+# A state that may be seized
+
+
+def pan_private(density: PanPrivateDensity, letters: str = "IAR", longest: int = 5) -> Iterator[Found]:
+    """One person; I an intrusion, A the person appears (the neighbour: nobody does), R a release.
+
+    A released number is cut off beyond 1 on both sides of what is possible: its ratios are constant there.
+    """
+    machine = seizable(density)
+    for events in words(letters, longest):
+        try:
+            stated = density.guarantee(releases=events.count("R"), intrusions=events.count("I"))
+        except InputError:
+            continue  # refused, as more than one intrusion is
+        others = tuple("-" if event == "A" else event for event in events)
+        yield Found("".join(events), "".join(others), float(stated.epsilon), machine.loss(events, others))
+
+
+def seizable(density: PanPrivateDensity) -> Machine:
+    """The state of one person: its bits, as they are after each event."""
+    p = density.chance
+
+    def step(bits: tuple[bool, ...], event: str) -> tuple[Any, tuple[bool, ...]]:
+        now = np.array(bits)
+        if event == "A":
+            return None, tuple(density.see(now, [0]).tolist())
+        if event == "R":
+            share = density.release(now).share
+            return int(np.clip(round((share * (2 * p - 1) + 1 - p) * density.people), -1, 2)), bits
+        return bits if event == "I" else None, bits
+
+    return Machine(lambda: tuple(density.begin().tolist()), step)
+
+
+# Alarms
+
+
+def alarm(watched: Alarm, numbers: Sequence[int] = (0, 2), steps: int = 3, events: int = 1) -> Iterator[Found]:
+    """What comes in each step, and a unit's events more; under replace as many of another unit's are taken away."""
+    machine = Machine(lambda: _written(watched.begin().state()), _watched(watched))
+    stated = float(watched.guarantee().epsilon)
+    replaced = watched.neighbours is Neighbours.REPLACE
+    for came in itertools.product(numbers, repeat=steps):
+        for more, less in itertools.product(_placed(steps, events), _placed(steps, events if replaced else 0)):
+            others = tuple((np.array(came) + more - less).tolist())
+            yield Found(came, others, stated, machine.loss(came, others))
+
+
+def _watched(watched: Alarm) -> Any:
+    def step(state: str, came: int) -> tuple[Any, str]:
+        watching = watched.resume(json.loads(state))
+        seen = watching.step(came)
+        return None if seen is None else min(seen, watched.threshold + 3), _written(watching.state())
+
+    return step
+
+
+def _written(state: Any) -> str:
+    return json.dumps(state, sort_keys=True)
+
+
+def _placed(steps: int, events: int) -> list[Any]:
+    """Where up to that many events may come."""
+    chosen = itertools.chain.from_iterable(
+        itertools.combinations_with_replacement(range(steps), k) for k in range(events + 1)
+    )
+    return [np.bincount(np.array(at, int), minlength=steps) for at in chosen]
+
+
+# Queries against a threshold
+
+
+def sparse(mechanism: Any, queries: int = 3, heights: Sequence[int] = (0, 1)) -> Iterator[Found]:
+    """Queries one by one, each moved by at most 1: all in one direction, where that is what is promised for."""
+    centre = getattr(mechanism, "centre", 0)
+
+    def step(state: Any, query: int) -> tuple[Any, Any]:
+        kept: list[Any] = []
+        try:
+            seen = mechanism.resume(state, keep=kept.append).ask(query)
+        except BudgetError:
+            return "over", state
+        return seen, kept[-1]
+
+    machine = Machine(lambda: mechanism.begin().state(), step)
+    stated = float(mechanism.guarantee(1).epsilon)
+    directions = ONE_WAY if getattr(mechanism, "monotone", False) else BOTH_WAYS
+    yield from moved(machine, [centre + h for h in heights], queries, directions, stated)
+
+
+def moved(
+    machine: Machine, heights: Sequence[int], queries: int, directions: Sequence[int], stated: float
+) -> Iterator[Found]:
+    """All lists of queries of some heights, and all neighbours of each."""
+    for asked in itertools.product(heights, repeat=queries):
+        for moves in itertools.product(directions, repeat=queries):
+            others = tuple(q + d for q, d in zip(asked, moves, strict=True))
+            yield Found(asked, others, stated, machine.loss(asked, others))
+
+
+def above(offer: Any, queries: int = 3) -> Iterator[Found]:
+    """Questions of a stream with one threshold; counts move in one direction if rows are added or removed."""
+    made = offer.machine
+    d, level = int(offer.sensitivity.linf), offer.above.steps(offer.above.threshold)
+
+    def step(state: Any, query: int) -> tuple[Any, Any]:
+        try:
+            made.check(state)
+        except BudgetError:
+            return "over", state
+        return made.step(state, (query, level))
+
+    one_way = offer.above.of == "counts" and offer.neighbours is Neighbours.ADD_REMOVE
+    heights = [level + offer.mechanism.centre + h for h in (0, 1)]
+    directions = (0, d) if one_way else (-d, 0, d)
+    yield from moved(Machine(made.begin, step), heights, queries, directions, float(offer.guarantee.epsilon))
+
+
+# Twins
+
+
+class SmallerOfBoth(PanPrivateDensity):
+    """It takes a release for a function of bits that were seen before."""
+
+    def guarantee(self, *, releases: int = 1, intrusions: int = 1) -> Any:
+        """The smaller of both for each release, and every intrusion at the same price."""
+        each = min(self.epsilon, self.release_epsilon)
+        return type(self.state_guarantee())(intrusions * self.epsilon + releases * each)
+
+
+class Remembering(PanPrivateDensity):
+    """It sets the bit of who appears."""
+
+    def see(self, bits: Any, who: Any, rng: Any = None) -> Any:
+        """Bits with ones where people appeared."""
+        after = np.array(bits)
+        after[np.asarray(who)] = True
+        return after
+
+
+class OneThreshold(Alarm):
+    """Its threshold keeps its noise after an alarm."""
+
+    def resume(self, state: Any) -> Any:
+        """Go on from a state, with the same threshold for ever."""
+        return KeepsOn(self, State(**state["comparing"]), int(state["statistic"]))
+
+
+class KeepsOn(Watching):
+    """A stream that is watched with one threshold."""
+
+    def step(self, x: int, rng: Any = None) -> Any:
+        """As before, and the noise of the threshold goes on."""
+        noise = self._comparing.noise
+        seen = super().step(x)
+        self._comparing = replace(self._comparing, noise=noise)
+        return seen
+
+
+class Endless(SparseVector):
+    """It states what one positive costs, and gives as many as it is asked for."""
+
+    def guarantee(self, distance: Any = 1) -> Any:
+        """That of one positive."""
+        return SparseVector(self.threshold_scale, self.scale).guarantee(distance)
+
+
+class Unpaid(NumericSparse):
+    """It forgets to charge for the values."""
+
+    def _run(self, d: Any, comparing: Any) -> Any:
+        return comparing
