@@ -35,9 +35,9 @@ def memo(device: Memo, days: int = 3) -> Iterator[Found]:
             yield Found(events, others, float(stated), machine.loss(events, others))
 
 
-def rappor(device: Rappor, days: int = 3, values: tuple[int, int] = (0, 1)) -> Iterator[Found]:
-    """One value for ever: the first report, several ones, and in the end the permanent bits themselves."""
-    one, other = values
+def rappor(device: Rappor, days: int = 3, *, shown: bool = True) -> Iterator[Found]:
+    """One value for ever: the first report, several ones, and in the end, if `shown`, the permanent bits themselves."""
+    one, other = values = (0, 1)
 
     def step(kept: Any, event: Any) -> tuple[Any, Any]:
         kind, value = event
@@ -50,8 +50,9 @@ def rappor(device: Rappor, days: int = 3, values: tuple[int, int] = (0, 1)) -> I
         loss = machine.loss(*([(kind, value) for kind in events] for value in values))
         stated = device.epsilon if len(events) == 1 else device.guarantee_forever().epsilon
         yield Found((one, *events), (other, *events), float(stated), loss)
-    loss = machine.loss(*([("kept", value)] for value in values))
-    yield Found((one, "kept"), (other, "kept"), float(device.guarantee_forever().epsilon), loss)
+    if shown:
+        loss = machine.loss(*([("kept", value)] for value in values))
+        yield Found((one, "kept"), (other, "kept"), float(device.guarantee_forever().epsilon), loss)
 
 
 # Twins

@@ -10,9 +10,9 @@ import importlib
 import inspect
 import pkgutil
 import re
-import textwrap
+import sys
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from types import ModuleType
 
 import noisette
@@ -42,9 +42,9 @@ def found() -> list[type]:
 def is_subject(cls: type) -> bool:
     """Whether a class keeps a state and states a guarantee; what is only a form of others is judged in them."""
     public = [name for name in {*dir(cls), *fields(cls)} if not name.startswith("_")]
-    if not any(STATED.search(name) for name in public) or is_form(cls):
+    if not any(STATED.search(name) for name in public):
         return False
-    return any(KEPT.fullmatch(name) for name in {*public} - fields(cls)) or changes(cls)
+    return (any(KEPT.fullmatch(name) for name in {*public} - fields(cls)) or changes(cls)) and not is_form(cls)
 
 
 def fields(cls: type) -> set[str]:
@@ -54,18 +54,25 @@ def fields(cls: type) -> set[str]:
 
 def is_form(cls: type) -> bool:
     """Whether it is a protocol, or a base with something left out."""
-    return getattr(cls, "_is_protocol", False) or inspect.isabstract(cls) or "NotImplementedError" in source(cls)
+    if getattr(cls, "_is_protocol", False) or inspect.isabstract(cls):
+        return True
+    return any(isinstance(node, ast.Raise) and "NotImplementedError" in ast.dump(node) for node in ast.walk(text(cls)))
 
 
-def source(cls: type) -> str:
-    """Its text."""
-    return textwrap.dedent(inspect.getsource(cls))
+def text(cls: type) -> ast.ClassDef:
+    """Its text as a tree."""
+    return _classes(cls.__module__)[cls.__name__]
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
 
 def changes(cls: type) -> bool:
     """Whether a method assigns to the object, or to a place inside of it, after it is made."""
-    body = ast.parse(source(cls)).body[0].body
-    methods = [node for node in body if isinstance(node, ast.FunctionDef) and node.name not in MADE]
+    methods = [node for node in text(cls).body if isinstance(node, ast.FunctionDef) and node.name not in MADE]
     targets = [target for method in methods for node in ast.walk(method) for target in _targets(node)]
     return any(name and not isinstance(getattr(cls, name, None), cached_property) for name in map(_own, targets))
 

@@ -21,7 +21,7 @@ BITS = list(itertools.product((0, 1), repeat=2))
 """All sets of two records, each a bit."""
 
 
-def reusable(mechanism: Thresholdout, made: type = HoldoutMachine, asked: int = 2) -> Iterator[Found]:
+def reusable(mechanism: Thresholdout, made: type = HoldoutMachine, asked: int = 2, only: int = 3) -> Iterator[Found]:
     """Means of each record, and a sum of all, that are asked in any order; neighbours replace one record."""
     lines = {records: Kept(made(mechanism)) for records in BITS}
     holdouts = {x: ReusableHoldout(np.array(x), None, np.array([0, 1]), kept=(mechanism, lines[x])) for x in BITS}
@@ -30,9 +30,8 @@ def reusable(mechanism: Thresholdout, made: type = HoldoutMachine, asked: int = 
         lambda holdout: holdout.ask(lambda x: 1 - x),
         lambda holdout: holdout.ask(np.sum, sensitivity=1, bounds=(-99, 99)),
     ]
-    if mechanism.grid == 1:
-        questions.pop()  # a function of all records is rounded by a step, so that two are needed
-    yield from _asked(mechanism, lines, lambda x, i: questions[i](holdouts[x]), len(questions), asked, holdouts[0, 0])
+    many = min(only, 3 if mechanism.grid > 1 else 2)  # a function of all records is rounded by one of the grid's steps
+    yield from _asked(mechanism, lines, lambda x, i: questions[i](holdouts[x]), many, asked, holdouts[0, 0])
 
 
 def leaderboard(mechanism: Thresholdout, asked: int = 2) -> Iterator[Found]:

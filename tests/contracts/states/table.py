@@ -7,6 +7,7 @@ guarantee that these histories are known to use (with longer ones it may be more
 import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -65,9 +66,9 @@ def pure(*costs: str) -> list[Pure]:
     return [Pure(cost) for cost in costs]
 
 
-def held(positives: int = 1, grid: int = 1, **terms: Any) -> Thresholdout:
+def held(positives: int = 1, grid: int = 1, quiet: int = 3, **terms: Any) -> Thresholdout:
     """The mechanism of a holdout of two records, with little noise."""
-    comparing = SparseVector("1/8", "1/4", positives=positives)
+    comparing = SparseVector(Fraction(grid, 2 * quiet), Fraction(grid, quiet), positives=positives)
     return Thresholdout(comparing, records=2, threshold="1/2", grid=grid, **terms)
 
 
@@ -97,34 +98,35 @@ ROWS: dict[type, dict[str, Row]] = {
         "releases alone": Row(lambda: watched.pan_private(density(20, 2), letters="AR", longest=4), 0.999),
     },
     Alarm: {
-        "add": Row(lambda: watched.alarm(Alarm.calibrated(24, drift=1, threshold=2)), 0.49),
-        "replace": Row(lambda: watched.alarm(Alarm.calibrated(24, drift=1, threshold=2, neighbours=REPLACE)), 0.49, True),
-        "two events": Row(lambda: watched.alarm(Alarm.calibrated(24, drift=1, threshold=2, events=2), events=2), 0.74, True),
+        "add": Row(lambda: watched.alarm(Alarm.calibrated(12, drift=1, threshold=2)), 0.99),
+        "replace": Row(lambda: watched.alarm(Alarm.calibrated(12, drift=1, threshold=2, neighbours=REPLACE)), 0.49, True),
+        "two events": Row(lambda: watched.alarm(Alarm.calibrated(12, drift=1, threshold=2, events=2), events=2), 0.74, True),
     },
     SparseVector: {
-        "one": Row(lambda: watched.sparse(SparseVector("1/8", "1/8")), 0.9999),
-        "two": Row(lambda: watched.sparse(SparseVector("1/8", "1/8", positives=2)), 0.86),
-        "monotone": Row(lambda: watched.sparse(SparseVector("1/8", "1/8", positives=2, monotone=True)), 0.99),
+        "one": Row(lambda: watched.sparse(SparseVector("1/4", "1/4")), 0.9999),
+        "two": Row(lambda: watched.sparse(SparseVector("1/2", "1/2", positives=2)), 0.9999, True),
+        "monotone": Row(lambda: watched.sparse(SparseVector("1/4", "1/4", positives=2, monotone=True)), 0.99, True),
     },
-    AboveThreshold: {"one": Row(lambda: watched.sparse(AboveThreshold("1/4"), 2), 0.74)},
+    AboveThreshold: {"one": Row(lambda: watched.sparse(AboveThreshold("1/8"), 2), 0.49)},
     Sparse: {
-        "one": Row(lambda: watched.sparse(Sparse("1/4", positives=1), 2), 0.74),
+        "one": Row(lambda: watched.sparse(Sparse("1/8", positives=1), 2), 0.49),
         "two": Row(lambda: watched.sparse(Sparse("1/4", positives=2), 3), 0.37, True),
     },
-    NumericSparse: {"one": Row(lambda: watched.sparse(NumericSparse("1/4", value_scale="1/8", positives=1), 2), 0.8, True)},
+    NumericSparse: {"one": Row(lambda: watched.sparse(NumericSparse("1/8", value_scale="1/6", positives=1), 1), 0.45)},
     above.Watching: {
-        f"{of}, {neighbours}": Row(lambda of=of, n=neighbours: watched.above(above.Above(2, of=of).stream({}, Pure(24), n)), 0.9)
+        f"{of}, {neighbours}": Row(lambda of=of, n=neighbours: watched.above(above.Above(2, of=of).stream({}, Pure(12), n)), 0.9)
         for of in ("counts", "numbers") for neighbours in Neighbours
     },
     oracle.Consulting: {
-        "known total": Row(lambda: holdouts.oracle(consulting(24, ADD, total=3)), 0.99, True),
-        "counted": Row(lambda: holdouts.oracle(consulting(40, ADD), asked=1), 0.8),
-        "replace": Row(lambda: holdouts.oracle(consulting(40, REPLACE)), 0.8, True),
+        "known total": Row(lambda: holdouts.oracle(consulting(16, ADD, total=3), asked=1), 0.99),
+        "counted": Row(lambda: holdouts.oracle(consulting(20, ADD), asked=1), 0.8, True),
+        "replace": Row(lambda: holdouts.oracle(consulting(16, REPLACE, total=3)), 0.99, True),
     },
     ReusableHoldout: {
-        "means": Row(lambda: holdouts.reusable(held()), 0.99, True),
-        "one mean": Row(lambda: holdouts.reusable(held(), asked=1), 0.49),
-        "two answers": Row(lambda: holdouts.reusable(held(2, grid=2)), 0.4, True),
+        "one question": Row(lambda: holdouts.reusable(held(quiet=5), asked=1), 0.99),
+        "two questions": Row(lambda: holdouts.reusable(held()), 0.99, True),
+        "two answers": Row(lambda: holdouts.reusable(held(2)), 0.6, True),
+        "a function": Row(lambda: holdouts.reusable(held(grid=2), asked=1), 0.49, True),
     },
     Leaderboard: {
         "one leader": Row(lambda: holdouts.leaderboard(held(one_sided=True)), 0.99),
@@ -142,16 +144,16 @@ ROWS: dict[type, dict[str, Row]] = {
         "both ways": Row(lambda: counters.counter(SquareRootCounter.calibrated(ROOT, horizon=4, who=BOTH), 3, 2), 0.84, True),
     },
     BufferedCounter: {
-        **{str(n): Row(lambda n=n: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, neighbours=n)), 0.78) for n in Neighbours},
-        "fading": Row(lambda: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, who=TWICE, half_life=2)), 0.9999),
-        "apart": Row(lambda: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, who=APART)), 0.9999),
+        **{str(n): Row(lambda n=n: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, neighbours=n)), 0.78, n is ADD) for n in Neighbours},
+        "fading": Row(lambda: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, who=TWICE, half_life=2)), 0.9999, True),
+        "apart": Row(lambda: counters.counter(BufferedCounter.calibrated(BUFFERS, horizon=4, who=APART)), 0.9999, True),
     },
     SlidingWindow: {
         **{f"tree, {n}": Row(lambda n=n: counters.window(SlidingWindow(TreeCounter.calibrated(1, horizon=2, who=TWICE, neighbours=n))), 0.9999, n is REPLACE) for n in Neighbours},
-        **{f"buffers, {n}": Row(lambda n=n: counters.window(SlidingWindow(BufferedCounter.calibrated(BUFFERS, horizon=2, who=TWICE, neighbours=n))), 0.9999) for n in Neighbours},
+        **{f"buffers, {n}": Row(lambda n=n: counters.window(SlidingWindow(BufferedCounter.calibrated(BUFFERS, horizon=2, who=TWICE, neighbours=n))), 0.9999, n is REPLACE) for n in Neighbours},
     },
     OpeningCounter: {
-        str(n): Row(lambda n=n: counters.opening(OpeningCounter.calibrated(BUFFERS, horizon=2, who=TWICE, neighbours=n)), 0.96) for n in Neighbours
+        str(n): Row(lambda n=n: counters.opening(OpeningCounter.calibrated(BUFFERS, horizon=2, who=TWICE, neighbours=n)), 0.96, n is REPLACE) for n in Neighbours
     },
     stream.Publishing: {
         "buffers": Row(lambda: counters.publishing(days(BUFFERS, ADD)), 0.9999, True),
@@ -163,10 +165,10 @@ ROWS: dict[type, dict[str, Row]] = {
         "zcdp": Row(lambda: budgets.filtered(Filter, ZCDP("0.3"), pure("0.3", "0.6")), 0.88),
         "approx": Row(lambda: budgets.filtered(Filter, Approx(1, "0.1"), pure("0.3", "0.6", "0.9"), reserve=0), 0.2),
         "both": Row(lambda: budgets.filtered(Filter, Approx(1, "0.1"), pure("0.2", "0.6"), rule="both"), 0.3, True),
-        "own deltas": Row(lambda: budgets.filtered(Filter, Approx(1, "0.1"), [Approx("0.4", "0.02"), *pure("0.3")], reserve="0.05"), 0.5, True),
+        "own deltas": Row(lambda: budgets.filtered(Filter, Approx(1, "0.1"), [Approx("0.4", "0.02"), *pure("0.3")], reserve="0.05"), 0.3),
     },
     Odometer: {
-        "many": Row(lambda: budgets.metered(Odometer("0.3", first="0.3"), pure("0.3", "0.5"), 20), 0.01, True),
+        "many": Row(lambda: budgets.metered(Odometer("0.3", first="0.3"), pure("0.3", "0.5"), 20), 0.3, True),
         "own deltas": Row(lambda: budgets.metered(Odometer("0.1", reserve="0.1"), [Approx("0.3", "0.02"), Approx("0.1", "0.01")], 5), 0.96),
     },
     Memory: {
@@ -207,7 +209,7 @@ def mistaken_relation(made: Any) -> Any:
 def low_threshold() -> OpeningCounter:
     """Its keys open a little too soon."""
     made = OpeningCounter.calibrated(BUFFERS, horizon=2, who=TWICE)
-    return replace(made, threshold=made.threshold - 5)
+    return replace(made, threshold=made.threshold * 3 // 4)
 
 
 def added_up() -> Iterator[Found]:
@@ -218,15 +220,15 @@ def added_up() -> Iterator[Found]:
 
 def with_values(cls: type) -> Any:
     """A sparse vector that releases values."""
-    return cls("1/4", value_scale="1/8", positives=1)
+    return cls("1/5", value_scale="1/16", positives=1)
 
 
 TWINS: dict[str, Callable[[], Iterator[Found]]] = {
     "a release counts no more than the state": lambda: watched.pan_private(watched.SmallerOfBoth(1, epsilon="1/10"), "AIR", 4),
     "a bit that only remembers": lambda: watched.pan_private(watched.Remembering(1, epsilon="1/10"), longest=2),
-    "an alarm that keeps its threshold": lambda: watched.alarm(twin_alarm(), numbers=(0, 4), steps=4),
-    "a sparse vector that states one positive and gives two": lambda: watched.sparse(watched.Endless("1/8", "1/8", positives=2)),
-    "values that are not charged": lambda: watched.sparse(with_values(watched.Unpaid), 2, heights=(1,)),
+    "an alarm that keeps its threshold": lambda: watched.alarm(twin_alarm(), numbers=(4,), steps=4),
+    "a sparse vector that states one positive and gives two": lambda: watched.sparse(watched.Endless("1/4", "1/4", positives=2)),
+    "values that are not charged": lambda: watched.sparse(with_values(watched.Unpaid), 1, heights=(1,)),
     "a forgotten level": lambda: counters.counter(forgotten_level()),
     "a tree that takes replace for add/remove": lambda: counters.counter(mistaken_relation(tree(fan=2))),
     "a square root that does": lambda: counters.counter(mistaken_relation(SquareRootCounter.calibrated(ROOT, horizon=4))),
@@ -238,11 +240,11 @@ TWINS: dict[str, Callable[[], Iterator[Found]]] = {
     "an odometer that rounds down": lambda: budgets.metered(budgets.RoundsDown("1e-3"), pure("0.35"), 2),
     "a ledger that forgets small charges": lambda: budgets.in_memory(budgets.Forgetful, Pure(1), pure("0.4", "0.3")),
     "a device that draws anew": lambda: clients.memo(clients.Fresh(GRR(1, domain=3), most=2), 2),
-    "permanent bits that are drawn anew": lambda: clients.rappor(clients.Redraws(f="1/2", p="1/2", q="3/4", domain=2, length=3, hashes=1)),
-    "a holdout that does not count its answers": lambda: holdouts.reusable(held(), holdouts.Uncounted),
+    "permanent bits that are drawn anew": lambda: clients.rappor(clients.Redraws(f="1/2", p="1/2", q="3/4", domain=2, length=3, hashes=1), days=5, shown=False),
+    "a holdout that does not count its answers": lambda: holdouts.reusable(held(quiet=5), holdouts.Uncounted, only=1),
 }  # fmt: skip
 
 
 def twin_alarm() -> Alarm:
     """It goes on with one threshold."""
-    return watched.OneThreshold(**vars(Alarm.calibrated(24, drift=1, threshold=2)))
+    return watched.OneThreshold(**vars(Alarm.calibrated(12, drift=1, threshold=2)))
