@@ -1,10 +1,11 @@
-"""States that may be seized: what convicted once, all short histories at random prices, and twins that are convicted."""
+"""States that may be seized: what convicted once, all short histories at random prices, and guilty twins."""
 
 import pytest
 from tests.attack.holes import SEIZED
 from tests.attack.seized import histories, seized
 from tests.attack.trial import Convicted
-from tests.contracts.states.watched import Remembering, SmallerOfBoth, seizable
+from tests.contracts.states.twins import Remembering, SmallerOfBoth
+from tests.contracts.states.watched import seizable
 
 from noisette.releases.streams.pan_private import PanPrivateDensity
 

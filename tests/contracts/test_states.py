@@ -9,7 +9,8 @@ import pytest
 from tests.contracts.states.discovery import found, is_subject
 from tests.contracts.states.judging import Convicted, judged
 from tests.contracts.states.loudness import quieter
-from tests.contracts.states.table import ROWS, TWINS
+from tests.contracts.states.table import ROWS
+from tests.contracts.states.twins import TWINS
 from tests.contracts.states.watched import seizable
 
 from noisette.errors import InputError, PrivacyError

@@ -19,8 +19,8 @@ from tests.contracts.states.judging import Found
 from tests.contracts.states.loudness import part
 
 from noisette.errors import BudgetError
-from noisette.ledger import Memory, open_ledger
-from noisette.privacy import ZCDP, Filter, Odometer, Promise, Pure
+from noisette.ledger import open_ledger
+from noisette.privacy import ZCDP, Odometer, Promise, Pure
 
 ORDERS = (1.25, 2.0, 8.0, 32.0)
 """At which the divergence of Rényi is compared."""
@@ -41,7 +41,7 @@ def strategies(buy: Buy, start: Any, menu: Sequence[Any], stop: Callable[[int, A
                 step, d = int(cost.epsilon / unit), float(cost.delta)
                 p = 1 / (1 + math.exp(-float(cost.epsilon / part())))
                 further = p * worth(loss + step, then, left - 1) + (1 - p) * worth(loss - step, then, left - 1)
-                best = max(best, d + (1 - d) * further)  # with the cost's own delta the answer reveals everything
+                best = max(best, d * (stop(math.inf, then) if d else 0) + (1 - d) * further)
         return best
 
     return worth(0, start, most)
@@ -69,7 +69,12 @@ def budgeted(budget: Promise, buy: Buy, start: Any, menu: Sequence[Any], most: i
 
 def beyond(epsilon: Callable[[Any], float], unit: float) -> Callable[[int, Any], float]:
     """1 - e^(epsilon - loss), where that is positive: the part of the chance that an epsilon does not cover."""
-    return lambda loss, state: -math.expm1(min(0.0, epsilon(state) - loss * unit))
+
+    def stop(loss: float, state: Any) -> float:
+        shown = epsilon(state)
+        return 0.0 if math.isinf(shown) else -math.expm1(min(0.0, shown - loss * unit))
+
+    return stop
 
 
 def furthest(buy: Buy, start: Any, menu: Sequence[Any], most: int) -> float:
@@ -152,34 +157,3 @@ def on_disk(budget: Promise, menu: Sequence[Any]) -> Iterator[Found]:
             return after
 
         yield from budgeted(budget, buy, (), menu, 5)
-
-
-# Twins
-
-
-class Forgets(Filter):
-    """It takes a cost like the last one for the same."""
-
-    def _after(self, state: Any, charge: Any, cost: Any) -> Any:
-        return state if charge == state.total else super()._after(state, charge, cost)
-
-
-class RoundsDown(Odometer):
-    """It shows whole tenths."""
-
-    @property
-    def epsilon(self) -> float:
-        """Rounded down."""
-        return math.floor(super().epsilon * 10) / 10
-
-
-class Forgetful(Memory):
-    """It writes a charge and forgets what it was worth, if it was small."""
-
-    def _charged(self, draft: Any) -> Any:
-        before = dict(self._where.accounts)
-        entry = super()._charged(draft)
-        if draft.guarantee.epsilon < Fraction(1, 2):
-            self._where.accounts.update(before)
-        return entry
-

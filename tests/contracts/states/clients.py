@@ -53,27 +53,3 @@ def rappor(device: Rappor, days: int = 3, *, shown: bool = True) -> Iterator[Fou
     if shown:
         loss = machine.loss(*([("kept", value)] for value in values))
         yield Found((one, "kept"), (other, "kept"), float(device.guarantee_forever().epsilon), loss)
-
-
-# Twins
-
-
-class Fresh(Memo):
-    """It draws a report anew each day."""
-
-    def client(self, value: Any, rng: Any = None) -> Any:
-        """A new report, which is kept as if it were the first."""
-        self.kept.pop(value, None)
-        return super().client(value, rng)
-
-
-class Redraws(Rappor):
-    """It draws its permanent bits anew for each report: `permanent` is all that it keeps."""
-
-    def permanent(self, value: int, rng: Any = None) -> Any:
-        """The value itself, in place of the noisy bits."""
-        return (value,)
-
-    def instantaneous(self, kept: Any, rng: Any = None) -> Any:
-        """A report of bits that are drawn anew."""
-        return super().instantaneous(super().permanent(*kept, rng), rng)

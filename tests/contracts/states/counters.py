@@ -172,7 +172,7 @@ def shown(came: Any, many: int) -> tuple[Any, ...]:
 
 
 def opening(subject: OpeningCounter, steps: int = 2) -> Iterator[Found]:
-    """Sums of keys that others have, too, which all open; then a key that one unit alone has, and how often it opens."""
+    """Sums of keys that others have, too, which all open; then a key of one unit alone, and how often it opens."""
     who, many = subject.charged.who, subject.charged.many
     eager = replace(subject, threshold=-(1 << 60))
     yield from moves(subject, who, lambda came, noise: opened(eager, came, noise), steps, many)
@@ -231,8 +231,9 @@ def publishing(offer: Any, machine: Any = None, steps: int = 3, most: int = 2) -
     B, scales = shifts(run, (steps, made.many))
     for counts in itertools.product(range(most + 1), repeat=steps):
         for own in itertools.product(range(limit + 1), repeat=steps):
-            if all(a <= b for a, b in itertools.pairwise(own)) and all(u <= n for u, n in zip(own, counts, strict=True)):
+            if all(a <= b for a, b in itertools.pairwise(own)) and all(
+                u <= n for u, n in zip(own, counts, strict=True)
+            ):
                 both = [run(np.array(rows)[:, None] * UNIT, Recorded()) for rows in (counts, np.subtract(counts, own))]
                 stated, true = losses(offer, offer.counter.parts[0][0], B, scales, both[0] - both[1])
                 yield Found(counts, tuple(np.subtract(counts, own).tolist()), stated, true)
-

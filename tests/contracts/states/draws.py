@@ -154,7 +154,7 @@ def enumerated() -> Iterator[None]:
 
 
 class Machine:
-    """What is seen of a sequence of events: `begin()` is a state, `step(state, event)` what is seen and the next one."""
+    """What is seen of events: `begin()` is a state, `step(state, event)` what is seen and the next state."""
 
     def __init__(self, begin: Callable[[], Any], step: Callable[[Any, Any], tuple[Any, Any]]) -> None:
         self._begin, self._step = begin, lru_cache(maxsize=None)(self._stepped(step))

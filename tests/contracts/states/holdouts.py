@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,3 @@ def oracle(offer: Any, asked: int = 2, counts: tuple[int, ...] = (0, 2, 0)) -> I
             more = tuple(n + (i == cell) for i, n in enumerate(counts))
             loss = machine.loss([(counts, i) for i in numbers], [(more, i) for i in numbers])
             yield Found((counts, numbers), (more, numbers), float(offer.guarantee.epsilon), loss)
-
-
-# Twins
-
-
-class Uncounted(HoldoutMachine):
-    """It does not count what it answered."""
-
-    def step(self, state: Any, value: Any) -> Any:
-        """As if nothing had been answered."""
-        seen, after = super().step(state, value)
-        return seen, replace(after, given=0)

@@ -1,4 +1,4 @@
-"""Noise of which only a part is drawn: the twin that every adapter must convict, whatever its class does wrong itself."""
+"""Noise of which only a part is drawn: the twin that every adapter must convict."""
 
 import math
 from collections.abc import Iterator

@@ -1,9 +1,8 @@
-"""States that are asked, watched or seized, by the exact law of what is seen: the package's own methods on all draws."""
+"""States that are asked, watched or seized, by the exact law of what is seen."""
 
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from tests.contracts.states.draws import Machine, words
 from tests.contracts.states.judging import Found
 
 from noisette.errors import BudgetError, InputError
-from noisette.mechanisms import NumericSparse, SparseVector
-from noisette.mechanisms.sparse_vector.stream import State
 from noisette.privacy import Neighbours
-from noisette.releases.streams.alarms import Alarm, Watching
+from noisette.releases.streams.alarms import Alarm
 from noisette.releases.streams.pan_private import PanPrivateDensity
 
 ONE_WAY, BOTH_WAYS = (0, 1), (-1, 0, 1)
@@ -136,59 +133,3 @@ def above(offer: Any, queries: int = 3) -> Iterator[Found]:
     heights = [level + offer.mechanism.centre + h for h in (0, 1)]
     directions = (0, d) if one_way else (-d, 0, d)
     yield from moved(Machine(made.begin, step), heights, queries, directions, float(offer.guarantee.epsilon))
-
-
-# Twins
-
-
-class SmallerOfBoth(PanPrivateDensity):
-    """It takes a release for a function of bits that were seen before."""
-
-    def guarantee(self, *, releases: int = 1, intrusions: int = 1) -> Any:
-        """The smaller of both for each release, and every intrusion at the same price."""
-        each = min(self.epsilon, self.release_epsilon)
-        return type(self.state_guarantee())(intrusions * self.epsilon + releases * each)
-
-
-class Remembering(PanPrivateDensity):
-    """It sets the bit of who appears."""
-
-    def see(self, bits: Any, who: Any, rng: Any = None) -> Any:
-        """Bits with ones where people appeared."""
-        after = np.array(bits)
-        after[np.asarray(who)] = True
-        return after
-
-
-class OneThreshold(Alarm):
-    """Its threshold keeps its noise after an alarm."""
-
-    def resume(self, state: Any) -> Any:
-        """Go on from a state, with the same threshold for ever."""
-        return KeepsOn(self, State(**state["comparing"]), int(state["statistic"]))
-
-
-class KeepsOn(Watching):
-    """A stream that is watched with one threshold."""
-
-    def step(self, x: int, rng: Any = None) -> Any:
-        """As before, and the noise of the threshold goes on."""
-        noise = self._comparing.noise
-        seen = super().step(x)
-        self._comparing = replace(self._comparing, noise=noise)
-        return seen
-
-
-class Endless(SparseVector):
-    """It states what one positive costs, and gives as many as it is asked for."""
-
-    def guarantee(self, distance: Any = 1) -> Any:
-        """That of one positive."""
-        return SparseVector(self.threshold_scale, self.scale).guarantee(distance)
-
-
-class Unpaid(NumericSparse):
-    """It forgets to charge for the values."""
-
-    def _run(self, d: Any, comparing: Any) -> Any:
-        return comparing
