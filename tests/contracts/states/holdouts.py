@@ -21,17 +21,19 @@ BITS = list(itertools.product((0, 1), repeat=2))
 """All sets of two records, each a bit."""
 
 
-def reusable(mechanism: Thresholdout, made: type = HoldoutMachine, asked: int = 2, only: int = 3) -> Iterator[Found]:
+def reusable(
+    mechanism: Thresholdout, made: type = HoldoutMachine, asked: int = 2, only: int = 3, data: Any = BITS
+) -> Iterator[Found]:
     """Means of each record, and a sum of all, that are asked in any order; neighbours replace one record."""
-    lines = {records: Kept(made(mechanism)) for records in BITS}
-    holdouts = {x: ReusableHoldout(np.array(x), None, np.array([0, 1]), kept=(mechanism, lines[x])) for x in BITS}
+    lines = {records: Kept(made(mechanism)) for records in data}
+    holdouts = {x: ReusableHoldout(np.array(x), None, np.array([0, 1]), kept=(mechanism, lines[x])) for x in data}
     questions: list[Callable[[Any], Any]] = [
         lambda holdout: holdout.ask(lambda x: x),
         lambda holdout: holdout.ask(lambda x: 1 - x),
         lambda holdout: holdout.ask(np.sum, sensitivity=1, bounds=(-99, 99)),
     ]
     many = min(only, 3 if mechanism.grid > 1 else 2)  # a function of all records is rounded by one of the grid's steps
-    yield from _asked(mechanism, lines, lambda x, i: questions[i](holdouts[x]), many, asked, holdouts[0, 0])
+    yield from _asked(mechanism, lines, lambda x, i: questions[i](holdouts[x]), many, asked, holdouts[data[0]])
 
 
 def leaderboard(mechanism: Thresholdout, asked: int = 2) -> Iterator[Found]:
@@ -55,7 +57,7 @@ def _asked(
             return "over", line.last
 
     machine = Machine(HoldoutMachine(mechanism).begin, step)
-    pairs = [(one, two) for one, two in itertools.combinations(BITS, 2) if np.abs(np.subtract(one, two)).sum() == 1]
+    pairs = [(one, two) for one, two in itertools.combinations(lines, 2) if np.abs(np.subtract(one, two)).sum() == 1]
     for numbers in itertools.product(range(many), repeat=asked):
         for one, two in pairs:
             loss = machine.loss([(one, i) for i in numbers], [(two, i) for i in numbers])

@@ -46,6 +46,7 @@ from noisette.releases.streams.windows import SlidingWindow
 ADD, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 TWICE, APART = Participation(2), Participation(2, apart=2)
 GROUPS, TAKEN, ALL = Participation(2, groups=2), Participation(2, taken=1), Participation(2, groups=2, taken=1)
+UNITS = [Participation(3), Participation(3, apart=1), Participation(2, apart=3), TAKEN, GROUPS, ALL]
 FINE = Approx(1, "1e-6")
 BUDGET = Approx(1, "0.1")
 BLOOM = {"f": "1/2", "p": "1/2", "q": "3/4", "domain": 2, "length": 3, "hashes": 1}
@@ -79,6 +80,11 @@ def held(positives: int = 1, grid: int = 1, quiet: int = 3, **terms: Any) -> Thr
     return Thresholdout(comparing, records=2, threshold="1/2", grid=grid, **terms)
 
 
+def published(noise: str) -> Thresholdout:
+    """The same as it was published."""
+    return Thresholdout.published(noise, budget=1, records=2, threshold="1/2", grid=1)
+
+
 def tree(horizon: int = 4, **terms: Any) -> TreeCounter:
     """Sums with Laplace noise."""
     return TreeCounter.calibrated(1, horizon=horizon, **terms)
@@ -92,6 +98,12 @@ def root(**terms: Any) -> SquareRootCounter:
 def buffers(horizon: int = 4, **terms: Any) -> BufferedCounter:
     """Sums with Gaussian noise and a small state."""
     return BufferedCounter.calibrated(FINE, horizon=horizon, **terms)
+
+
+def units(counted: Callable[[Participation], Iterator[Found]]) -> Iterator[Found]:
+    """All ways in which a unit may take part."""
+    for who in UNITS:
+        yield from counted(who)
 
 
 def keys(**terms: Any) -> OpeningCounter:
@@ -144,6 +156,8 @@ ROWS: dict[type, dict[str, Row]] = {
     },
     SparseVector: {
         "one": Row(0.9999, lambda: sparse(SparseVector("1/4", "1/4"))),
+        "one move": Row(0.9999, lambda: sparse(SparseVector("1/4", "1/4", positives=2), together=1), slow=True),
+        "two moves": Row(0.9999, lambda: sparse(SparseVector("1/4", "1/3", positives=2), together=2), slow=True),
         "two": Row(0.9999, lambda: sparse(SparseVector("1/2", "1/2", positives=2)), slow=True),
         "monotone": Row(0.99, lambda: sparse(SparseVector("1/4", "1/4", positives=2, monotone=True)), slow=True),
     },
@@ -169,6 +183,7 @@ ROWS: dict[type, dict[str, Row]] = {
         "two questions": Row(0.99, lambda: reusable(held()), slow=True),
         "two answers": Row(0.99, lambda: reusable(held(2)), slow=True),
         "a function": Row(0.6, lambda: reusable(held(grid=2), asked=1), slow=True),
+        "published": Row(0.5, lambda: reusable(published("1/25"), asked=1), slow=True),
     },
     Leaderboard: {
         "one leader": Row(0.99, lambda: leaderboard(held(one_sided=True))),
@@ -179,18 +194,23 @@ ROWS: dict[type, dict[str, Row]] = {
         "replace": Row(0.9999, lambda: counter(tree(fan=2, neighbours=REPLACE))),
         "two keys": Row(0.9999, lambda: counter(tree(fan=2, who=GROUPS), 3, 2)),
         "taken": Row(0.5, lambda: counter(tree(fan=3, who=TAKEN, neighbours=REPLACE), 3), slow=True),
+        "all units": Row(0.9999, lambda: units(lambda who: counter(tree(fan=2, who=who), 3, who.groups)), slow=True),
     },
     SquareRootCounter: {
         "one event": Row(0.9999, lambda: counter(root())),
         "replace": Row(0.76, lambda: counter(root(neighbours=REPLACE))),
         "apart": Row(0.9999, lambda: counter(root(who=APART))),
         "taken": Row(0.84, lambda: counter(root(who=ALL), 3, 2), slow=True),
+        "all units": Row(0.9999, lambda: units(lambda who: counter(root(who=who), 4, who.groups)), slow=True),
     },
     BufferedCounter: {
         "one event": Row(0.9999, lambda: counter(buffers())),
         "replace": Row(0.78, lambda: counter(buffers(neighbours=REPLACE)), slow=True),
         "apart": Row(0.9999, lambda: counter(buffers(who=APART)), slow=True),
         "fading": Row(0.9999, lambda: counter(buffers(who=TWICE, half_life=2)), slow=True),
+        "all units": Row(
+            0.9999, lambda: units(lambda w: counter(buffers(who=w, many=w.groups), 4, w.groups)), slow=True
+        ),
     },
     SlidingWindow: {
         "tree": Row(0.9999, lambda: window(SlidingWindow(tree(2, who=TWICE)))),
@@ -206,6 +226,8 @@ ROWS: dict[type, dict[str, Row]] = {
         "tree": Row(0.9999, lambda: publishing(days(Pure(1), events=2), steps=2)),
         "buffers": Row(0.9999, lambda: publishing(days(FINE)), slow=True),
         "replace": Row(0.5, lambda: publishing(days(Pure(1), REPLACE, events=2)), slow=True),
+        "windows": Row(0.9999, lambda: publishing(days(Pure(1), events=2, window=2)), slow=True),
+        "fading": Row(0.9999, lambda: publishing(days(FINE, events=2, half_life=1)), slow=True),
     },
     Filter: {
         "pure": Row(0.9999, lambda: filtered(Filter, Pure(1), pure("0.4", "0.3"))),

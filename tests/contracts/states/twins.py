@@ -180,8 +180,10 @@ TWINS: dict[str, Callable[[], Iterator[Found]]] = {
     "a bit that only remembers": lambda: watched.pan_private(Remembering(1, epsilon="1/10"), longest=2),
     "an alarm that keeps its threshold": lambda: watched.alarm(OneThreshold(**vars(table.alarm())), (4,), 4),
     "one positive is paid for": lambda: watched.sparse(Endless("1/4", "1/4", positives=2)),
-    "values that are not charged": lambda: watched.sparse(Unpaid("1/5", **UNPAID), 1, (1,)),
-    "a holdout that does not count": lambda: holdouts.reusable(table.held(quiet=5), Uncounted, only=1),
+    "values that are not charged": lambda: watched.sparse(Unpaid("1/6", **UNPAID), 1, (1,)),
+    "a holdout that does not count": lambda: holdouts.reusable(
+        table.held(quiet=5), Uncounted, only=1, data=holdouts.BITS[2:]
+    ),
     "a forgotten level": lambda: counters.counter(forgotten_level()),
     "a tree that takes replace for add/remove": lambda: counters.counter(mistaken(table.tree(fan=2))),
     "a square root that does": lambda: counters.counter(mistaken(table.root())),

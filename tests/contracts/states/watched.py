@@ -11,6 +11,7 @@ from tests.contracts.states.judging import Found
 
 from noisette.errors import BudgetError, InputError
 from noisette.privacy import Neighbours
+from noisette.privacy.sensitivity import Sensitivity
 from noisette.releases.streams.alarms import Alarm
 from noisette.releases.streams.pan_private import PanPrivateDensity
 
@@ -89,8 +90,13 @@ def _placed(steps: int, events: int) -> list[Any]:
 # Queries against a threshold
 
 
-def sparse(mechanism: Any, queries: int = 3, heights: Sequence[int] = (0, 1)) -> Iterator[Found]:
-    """Queries one by one, each moved by at most 1: all in one direction, where that is what is promised for."""
+def sparse(
+    mechanism: Any, queries: int = 3, heights: Sequence[int] = (0, 1), together: int | None = None
+) -> Iterator[Found]:
+    """Queries one by one, each moved by at most 1: all in one direction, where that is what is promised for.
+
+    With `together` all queries are moved by that in all.
+    """
     centre = getattr(mechanism, "centre", 0)
 
     def step(state: Any, query: int) -> tuple[Any, Any]:
@@ -102,19 +108,20 @@ def sparse(mechanism: Any, queries: int = 3, heights: Sequence[int] = (0, 1)) ->
         return seen, kept[-1]
 
     machine = Machine(lambda: mechanism.begin().state(), step)
-    stated = float(mechanism.guarantee(1).epsilon)
+    far = queries if together is None else together
+    moves = Sensitivity(far, far, 1, far, neighbours=Neighbours.ADD_REMOVE)
+    stated = float(mechanism.guarantee(1 if together is None else moves).epsilon)
     directions = ONE_WAY if getattr(mechanism, "monotone", False) else BOTH_WAYS
-    yield from moved(machine, [centre + h for h in heights], queries, directions, stated)
+    for asked, others in moved([centre + h for h in heights], queries, directions, far):
+        yield Found(asked, others, stated, machine.loss(asked, others))
 
 
-def moved(
-    machine: Machine, heights: Sequence[int], queries: int, directions: Sequence[int], stated: float
-) -> Iterator[Found]:
-    """All lists of queries of some heights, and all neighbours of each."""
+def moved(heights: Sequence[int], queries: int, directions: Sequence[int], far: int) -> Iterator[tuple[Any, Any]]:
+    """All lists of queries of some heights, and all neighbours of each that differ by at most `far` in all."""
     for asked in itertools.product(heights, repeat=queries):
         for moves in itertools.product(directions, repeat=queries):
-            others = tuple(q + d for q, d in zip(asked, moves, strict=True))
-            yield Found(asked, others, stated, machine.loss(asked, others))
+            if sum(map(abs, moves)) <= far:
+                yield asked, tuple(q + d for q, d in zip(asked, moves, strict=True))
 
 
 def above(offer: Any, queries: int = 3) -> Iterator[Found]:
@@ -132,4 +139,6 @@ def above(offer: Any, queries: int = 3) -> Iterator[Found]:
     one_way = offer.above.of == "counts" and offer.neighbours is Neighbours.ADD_REMOVE
     heights = [level + offer.mechanism.centre + h for h in (0, 1)]
     directions = (0, d) if one_way else (-d, 0, d)
-    yield from moved(Machine(made.begin, step), heights, queries, directions, float(offer.guarantee.epsilon))
+    machine, stated = Machine(made.begin, step), float(offer.guarantee.epsilon)
+    for asked, others in moved(heights, queries, directions, d * queries):
+        yield Found(asked, others, stated, machine.loss(asked, others))
