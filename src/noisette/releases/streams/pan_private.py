@@ -13,9 +13,9 @@ law (1/2 and 1/2 + eps/4) has four times the variance at the same eps, and uses 
 its own, and tells its own epsilon. All of them add up: a bit may be drawn anew between two looks, so that a release is
 no function of the bits that were seen before, and may tell more than eps.
 
-**One intrusion, not two.** Who has not appeared between two intrusions has the same bit in both, and who has not
-always: so a second look at the same state has no epsilon. After an announced intrusion go on with new bits (`begin`),
-which know nobody; what both states tell adds up.   (docs/proofs/streams.md)
+**One intrusion, not two.** The bit of somebody who stayed away between two intrusions is the same in both; that of
+somebody who appeared may differ. So a second look at the same state has no epsilon. After an announced intrusion go on
+with new bits (`begin`), which know nobody; what both states tell adds up.   (docs/proofs/streams.md)
 
 It is for those who must fear that the machine is seized. A curator that is safe counts with far less noise.
 """
