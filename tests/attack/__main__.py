@@ -26,7 +26,8 @@ from tests.attack.attacks import ATTACKS
 from tests.attack.canaries import canaries
 from tests.attack.engines import ENGINES
 from tests.attack.failures import failed, oracles
-from tests.attack.holes import HOLES
+from tests.attack.holes import HOLES, SEIZED
+from tests.attack.seized import histories, seized
 from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, attacked
 from tests.attack.words import words_at_random
@@ -44,6 +45,8 @@ def known(seed: int, shelf: Shelf) -> Counter[str]:
         if shelf.place is not None and not isinstance(world, World):
             continue
         found += attacked(shelf, world, [question])
+    for density, events in SEIZED.values():
+        found += seized(density, events)
     return found
 
 
@@ -69,6 +72,7 @@ ALL: dict[str, tuple[Act, int]] = {
     "known": (known, 1),
     **ATTACKS,
     "oracles": (oracles, 1),
+    "states": (histories, 1),
     "canaries": (canaries, 1),
     "ledger": (ledger, 1),
     "words": (words_at_random, 5),

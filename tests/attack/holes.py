@@ -1,9 +1,11 @@
-"""Worlds and questions that convicted once, as small as they get: each is tried again for ever."""
+"""What convicted once, as small as it gets: worlds with a question, and states with events; each is tried for ever."""
 
 from typing import Any
 
 from tests.attack.questions import Question
 from tests.attack.tables import BIG, Table, World
+
+from noisette.releases.streams.pan_private import PanPrivateDensity
 
 COUNTED = ("COUNT(*)",)
 
@@ -129,3 +131,11 @@ HOLES: dict[str, tuple[World, Question]] = {
     ),
 }
 """By what each is about."""
+
+SEIZED: dict[str, tuple[PanPrivateDensity, str]] = {
+    "a release after an intrusion": (PanPrivateDensity(1, epsilon=1, release_epsilon=10), "IAR"),
+    "releases, and then an intrusion": (PanPrivateDensity(1, epsilon="1/10"), "RRAI"),
+    "two releases without an intrusion": (PanPrivateDensity(1, epsilon=1, release_epsilon=5), "RAR"),
+    "two intrusions": (PanPrivateDensity(1, epsilon=1), "IAI"),
+}
+"""States and what happened to them: I an intrusion, R a release, A the person appears, or in the neighbour does not."""

@@ -158,8 +158,17 @@ def test_releases_are_unbiased_with_honest_bars():
 def test_looks_and_releases_add_up():
     density = PanPrivateDensity(10, epsilon=1, release_epsilon="1/4")
     assert density.guarantee(releases=3, intrusions=0).epsilon == Fraction(3, 4)
-    assert density.guarantee(releases=1, intrusions=2).epsilon == Fraction(9, 4)
-    assert PanPrivateDensity(10, epsilon=1, release_epsilon=9).guarantee(releases=1).epsilon == 2
+    assert density.guarantee(releases=0).epsilon == 1
+    assert density.guarantee(releases=0, intrusions=0).epsilon == 0
+    assert PanPrivateDensity(10, epsilon=1, release_epsilon=9).guarantee(releases=1).epsilon == 10
+
+
+def test_a_second_intrusion_is_refused():
+    with pytest.raises(InputError, match=r"go on with new bits from begin\(\)"):
+        PanPrivateDensity(10, epsilon=1).guarantee(intrusions=2)
+    for bad in (-1, True, 1.0, None):
+        with pytest.raises(InputError, match="whole number"):
+            PanPrivateDensity(10, epsilon=1).guarantee(intrusions=bad)
 
 
 def test_numbers_beyond_the_people_are_left_out():

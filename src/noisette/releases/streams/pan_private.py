@@ -9,9 +9,13 @@ p = e^eps/(1 + e^eps) and q = 1 - p it is eps-differentially private for whole p
 law (1/2 and 1/2 + eps/4) has four times the variance at the same eps, and uses about .6 of it.
 [Dwork-Naor-Pitassi-Rothblum-Yekhanin 2010, the density estimator; the coins of randomized response instead]
 
-**What is promised.** One intrusion, whenever it comes, tells eps. A release is the number of ones with Laplace noise of
-its own: it tells at most the smaller of eps and its own epsilon, as it is also a function of the bits. Somebody who
-sees one intrusion and all releases learns eps plus what the releases tell. Each further intrusion costs eps again.
+**What is promised.** An intrusion, whenever it comes, tells eps. A release is the number of ones with Laplace noise of
+its own, and tells its own epsilon. All of them add up: a bit may be drawn anew between two looks, so that a release is
+no function of the bits that were seen before, and may tell more than eps.
+
+**One intrusion, not two.** The bit of somebody who stayed away between two intrusions is the same in both; that of
+somebody who appeared may differ. So a second look at the same state has no epsilon. After an announced intrusion go on
+with new bits (`begin`), which know nobody; what both states tell adds up.   (docs/proofs/streams.md)
 
 It is for those who must fear that the machine is seized. A curator that is safe counts with far less noise.
 """
@@ -37,7 +41,7 @@ __all__ = ["PanPrivateDensity", "Seen"]
 
 @dataclass(frozen=True)
 class PanPrivateDensity:
-    """The share of `people` who ever appeared; the state keeps `epsilon`, each release another `release_epsilon`.
+    """The share of `people` who ever appeared; the state keeps `epsilon`, each release adds `release_epsilon`.
 
     >>> density = PanPrivateDensity(10_000, epsilon=1, release_epsilon=1)
     >>> density.state_guarantee(), density.guarantee(releases=1)
@@ -66,16 +70,20 @@ class PanPrivateDensity:
         return Pure(self.epsilon, neighbours=Neighbours.ADD_REMOVE)
 
     def guarantee(self, *, releases: int = 1, intrusions: int = 1) -> Pure:
-        """What all releases and that many announced intrusions tell together."""
-        each = min(self.epsilon, self.release_epsilon)
-        looks = whole(intrusions, "intrusions") if intrusions else 0
-        total = looks * self.epsilon + whole(releases, "releases") * each
+        """What all releases and at most one intrusion tell together about one person, in whatever order they come."""
+        looks = whole(intrusions, "intrusions", least=0)
+        if looks > 1:
+            raise InputError(
+                "A second intrusion tells who appeared since the first: after one that is announced go on with new "
+                "bits from begin(), and add up the guarantees of both states."
+            )
+        total = looks * self.epsilon + whole(releases, "releases", least=0) * self.release_epsilon
         return Pure(total, neighbours=Neighbours.ADD_REMOVE)
 
     # The state
 
     def begin(self, rng: Random = SYSTEM) -> NDArray[np.bool_]:
-        """Bits before anybody appeared."""
+        """Bits before anybody appeared; also those to go on with after an announced intrusion."""
         return ~logistic(self.epsilon, self.people, rng=rng)
 
     def see(self, bits: NDArray[np.bool_], who: Any, rng: Random = SYSTEM) -> NDArray[np.bool_]:
