@@ -322,6 +322,12 @@ CASES = {
         "SUM(age % age) AS o, SUM(well) AS w, SUM(TRY_CAST(CAST(wide AS VARCHAR) AS INTEGER)) AS c FROM t GROUP BY k",
         NO_UNIT,
     ),
+    "numbers without a quotient or a root": sql(
+        "SELECT age / (age % 3) > 2 AS k, SUM(pay / age) AS q, SUM(LEAST(GREATEST(age / pay, -3), 3)) AS r, "
+        "SUM(SQRT(age - 4)) AS s, COUNT(LN(age - 3)) AS l, SUM(LOG2(age % 4)) AS g, COUNT(1 / NULLIF(age, 5)) AS n "
+        "FROM t GROUP BY k",
+        NO_UNIT,
+    ),
     "choices": sql(
         "SELECT CASE WHEN age > 5 THEN 'old' WHEN age IS NULL THEN 'none' ELSE 'young' END AS k, "
         "SUM(COALESCE(pay, 0)) AS s, AVG(LEAST(age, 5)) AS m, SUM(ABS(pay) * -age) AS p, SUM(price / 3) AS q "

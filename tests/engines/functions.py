@@ -160,9 +160,9 @@ MEANINGS = {
     ),
     "modulo": lambda x, n: None if n == 0 else Fraction(math.fmod(int(x), int(n)) if abs(x) < 2**53 else 0),
     "round": _rounded,
-    "sqrt": lambda x: math.sqrt(float(x)),
-    "ln": lambda x: Fraction(logarithm(float(x), "ln")),
-    "log2": lambda x: Fraction(logarithm(float(x), "log2")),
-    "log10": lambda x: Fraction(logarithm(float(x), "log10")),
+    "sqrt": lambda x: math.sqrt(float(x)) if x >= 0 else None,
+    "ln": lambda x: Fraction(logarithm(float(x), "ln")) if float(x) > 0 else None,
+    "log2": lambda x: Fraction(logarithm(float(x), "log2")) if float(x) > 0 else None,
+    "log10": lambda x: Fraction(logarithm(float(x), "log10")) if float(x) > 0 else None,
 }
 """For each function: what it means, of values that are not NULL."""

@@ -18,29 +18,11 @@ from noisette.query.kind import Type
 from noisette.query.operations import kind_of
 from noisette.query.sql.names import Scope, alike
 from noisette.query.text_rules import FARTHEST
+from noisette.query.written_size import repeated
 
-__all__ = ["DATE_PARTS", "FUNCTIONS", "Build", "calculated", "date_part", "interval", "repeated", "type_of"]
+__all__ = ["DATE_PARTS", "FUNCTIONS", "Build", "calculated", "date_part", "interval", "type_of"]
 
 Build: TypeAlias = Callable[[list[Expression], Scope], Expression]
-
-LARGEST_SIZE = 2_000
-"""The most nodes of an expression that SQL repeats on its way into the plan."""
-
-_LOGARITHMS = ("ln", "log2", "log10")
-
-
-def repeated(value: Expression, times: int) -> Expression:
-    """A value that is written several times, if it is not too large for that."""
-    if size(value) * times > LARGEST_SIZE:
-        raise InputError("An expression is too large to be repeated: compute it in a sub-query and use its name.")
-    return value
-
-
-def size(value: Expression) -> int:
-    """How many nodes an expression has; engines write what a logarithm is of a dozen times."""
-    if not isinstance(value, Call):
-        return 1
-    return 1 + sum(map(size, value.arguments)) * (14 if value.operation in _LOGARITHMS else 1)
 
 
 def type_of(value: Expression, scope: Scope) -> Type | None:
