@@ -345,6 +345,41 @@ def test_parts_of_dates(part, low, high, of_noon):
     assert known(part, NOON).keys == (of_noon,)
 
 
+def days(low, high, type="date"):
+    ends = [
+        F((end - datetime.date(1970, 1, 1)).days * (1 if type == "date" else 86_400 * 10**6)) for end in (low, high)
+    ]
+    return {"t.x": Kind(type, *ends)}
+
+
+@pytest.mark.parametrize(
+    ("part", "low", "high", "expected"),
+    [
+        ("quarter", (2020, 7, 1), (2020, 9, 30), (3, 3, None)),
+        ("quarter", (2020, 7, 1), (2020, 10, 1), (3, 4, None)),
+        ("quarter", (2020, 1, 1), (2020, 12, 31), (1, 4, None)),
+        ("month", (2019, 11, 30), (2020, 2, 1), (1, 12, (1, 2, 11, 12))),
+        ("month", (2019, 11, 30), (2021, 2, 1), (1, 12, None)),
+        ("week", (2020, 12, 28), (2021, 1, 10), (1, 53, (1, 53))),
+        ("day", (2020, 2, 27), (2020, 2, 29), (27, 29, None)),
+        ("day_of_year", (2020, 2, 1), (2020, 2, 2), (32, 33, None)),
+        ("weekday", (2020, 2, 29), (2020, 3, 1), (6, 7, None)),
+        ("weekday", (2020, 2, 29), (2020, 3, 6), (1, 7, None)),
+    ],
+)
+@pytest.mark.parametrize("type", ["date", "timestamp"])
+def test_near_bounds_leave_few_values_to_a_part(part, low, high, expected, type):
+    scope = days(datetime.date(*low), datetime.date(*high), type)
+    kind = kind_of(call(part, "t.x"), scope)
+    assert (kind.low, kind.high, kind.keys) == expected
+    every = {kind_of(call(part, day), {}).keys[0] for day in _each(datetime.date(*low), datetime.date(*high))}
+    assert every == {value for value in kind.values() if value is not None}
+
+
+def _each(low, high):
+    return [low + datetime.timedelta(i) for i in range((high - low).days + 1)]
+
+
 def test_years():
     assert span(known("year", "t.born")) == (1970, 2020, 1)
     assert span(known("year", "t.at")) == (1970, 2001, 1)

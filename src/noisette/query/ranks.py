@@ -101,6 +101,7 @@ class Ranks:
         """The quantile of each group and the ends of its error bar, in natural units."""
         if not len(counts):
             return np.zeros(0), np.zeros(0), np.zeros(0)
+        counts = _wide(counts)
         first, last = np.asarray(self.ends[0](counts, rng)), self.ends[-1]
         if last.q == 0:
             return _bars(first, np.zeros_like(first), first, measure)
@@ -157,8 +158,13 @@ class RanksTogether:
         """Of each quantile what `Ranks` has: it comes first, then the group."""
         if not len(counts):
             return (np.zeros((len(self.at), 0)),) * 3
-        low, high = (one.release(counts, rng).T for one in self.mechanisms)
+        low, high = (one.release(_wide(counts), rng).T for one in self.mechanisms)
         return _between(low, high, measure)
+
+
+def _wide(counts: Cells) -> Cells:
+    """At least two cells, as mechanisms want them: beside the only possible value one that stands for no value."""
+    return np.pad(counts, ((0, 0), (0, 1))) if counts.shape[1] == 1 else counts
 
 
 def _around(away: Fraction) -> str:
@@ -173,10 +179,8 @@ def _between(one: Cells, other: Cells, measure: Measure) -> Ends:
 def _bars(value: NDArray[Any], low: Cells, high: Cells, measure: Measure) -> Ends:
     """From cells to values."""
     cell = 0.0 if measure.grid == 1 else 0.5  # a cell stands for all values that are rounded to it
-    below, above = (np.clip(end, 0, measure.cells - 1) for end in (low - cell, high + cell))
-    found, lowest, highest = (
-        (part.astype(float) + measure.low) * float(measure.grid) for part in (value, below, above)
-    )
+    parts = (np.clip(end, 0, measure.cells - 1) for end in (value, low - cell, high + cell))
+    found, lowest, highest = ((part.astype(float) + measure.low) * float(measure.grid) for part in parts)
     return found, lowest, highest
 
 
