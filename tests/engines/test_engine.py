@@ -471,6 +471,8 @@ def of(operation, *arguments):
         (of("try_date", "0000-01-01"), None),
         (of("week", datetime.date(2021, 1, 3)), 53),
         (of("day_of_year", DAY), 60),
+        (of("weekday_name", DAY), "Saturday"),
+        (of("month_name", NOON), "February"),
         (of("minute", NOON), 34),
         (of("second", NOON), 56),
         (of("date_trunc", "week", datetime.date(1969, 12, 28)), datetime.date(1969, 12, 22)),

@@ -64,6 +64,17 @@ def _between(
 _FEW = 1_000
 
 
+def _name(part: Operation) -> Rule:
+    """The English name of a weekday or month: NULL where the date is, and in the order of the calendar."""
+
+    def rule(call: Call, kinds: tuple[Kind, ...]) -> Kind:
+        numbers = DATE_RULES[part][1](call, kinds).values() or ()
+        names = tuple(meaning.NAMES[part][n - 1] for n in numbers if isinstance(n, int))
+        return Kind("text", keys=names, nullable=kinds[0].nullable)
+
+    return rule
+
+
 def _year(end: Fraction | None, type: Type) -> int | None:
     return None if end is None else moment(end, type).year
 
@@ -184,6 +195,8 @@ DATE_RULES: Mapping[Operation, tuple[range, Rule]] = {
     "hour": (ONE, _part("hour", 0, 23, _clock("hour"), "timestamp")),
     "minute": (ONE, _part("minute", 0, 59, _clock("minute"), "timestamp")),
     "second": (ONE, _part("second", 0, 59, _clock("second"), "timestamp")),
+    "weekday_name": (ONE, _name("weekday")),
+    "month_name": (ONE, _name("month")),
     "date_trunc": (TWO, _date_trunc),
     "add_months": (TWO, _later(meaning.months_later, FARTHEST * 12)),
     "add_days": (TWO, _later(meaning.days_later, _DAYS)),

@@ -22,7 +22,8 @@ SIGNS: Mapping[Operation, str] = {
 
 _WORDS: Mapping[Operation, str] = {
     "add_months": "INTERVAL", "add_days": "INTERVAL", "add_seconds": "INTERVAL", "day_number": "DATE_DIFF",
-    "matches": "REGEXP_MATCHES", "weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "as_text": "CAST", "as_date": "CAST",
+    "matches": "REGEXP_MATCHES", "weekday": "ISODOW", "day_of_year": "DAYOFYEAR",
+    "weekday_name": "DAYNAME", "month_name": "MONTHNAME", "as_text": "CAST", "as_date": "CAST",
     "as_timestamp": "CAST", "try_integer": "TRY_CAST", "try_real": "TRY_CAST", "try_date": "TRY_CAST",
 }  # fmt: skip
 

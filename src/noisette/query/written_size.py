@@ -20,6 +20,7 @@ MOST_GROWTH = 5_000
 
 _TIMES: dict[Operation, tuple[int, ...]] = {
     **dict.fromkeys(("ln", "log2", "log10"), (14,)),
+    **dict.fromkeys(("weekday_name", "month_name"), (12,)),
     **dict.fromkeys(("add_months", "add_days", "add_seconds"), (3, 1)),
     **dict.fromkeys(("sqrt", "try_integer", "try_real", "try_date"), (2,)),
     **dict.fromkeys(("divide", "modulo"), (1, 2)),

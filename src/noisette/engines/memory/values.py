@@ -299,6 +299,8 @@ _STRICT: dict[Operation, Callable[..., Any]] = {
     "hour": lambda moment: moment.hour,
     "minute": lambda moment: moment.minute,
     "second": lambda moment: moment.second,
+    "weekday_name": lambda day: moments.NAMES["weekday"][day.weekday()],
+    "month_name": lambda day: moments.NAMES["month"][day.month - 1],
     "date_trunc": moments.truncated,
     "add_months": moments.months_later,
     "add_days": moments.days_later,

@@ -30,6 +30,7 @@ from noisette.query import pattern, texts
 from noisette.query.expression import Operation
 from noisette.query.kind import Kind, Type
 from noisette.query.logarithm import GRID, ROOTS, SCALE, TERMS
+from noisette.query.moments import NAMES
 from noisette.query.number_rules import partial, steps_to
 
 __all__ = ["FUNCTIONS", "read_text"]
@@ -120,6 +121,17 @@ _ENDS: dict[Type, tuple[datetime.date, datetime.date]] = {
 
 def _part(name: str) -> Writer:
     return lambda parts, kind: exp.Extract(this=exp.var(name), expression=_moment(parts[0]).copy())
+
+
+def _named(part: str, names: Sequence[str]) -> Writer:
+    """The name that a number stands for; of NULL, NULL."""
+
+    def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
+        found = _part(part)(parts, kind)
+        each = ((binary(exp.EQ, found, number(n)), constant(name)) for n, name in enumerate(names, 1))
+        return choose(*each, otherwise=exp.null())
+
+    return write
 
 
 def _typed(sql: exp.Expr, type: Type) -> exp.Expr:
@@ -229,6 +241,8 @@ FUNCTIONS: Mapping[Operation, Writer] = {
     "hour": _part("hour"),
     "minute": _part("minute"),
     "second": _part("second"),
+    "weekday_name": _named("isodow", NAMES["weekday"]),
+    "month_name": _named("month", NAMES["month"]),
     "date_trunc": _date_trunc,
     "add_months": _later("MONTH"),
     "add_days": _later("DAY"),

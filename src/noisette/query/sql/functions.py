@@ -144,21 +144,6 @@ def _count(unit: str, at: Expression) -> Expression:
             return Call("add", (Call("multiply", (_count(larger, at), each)), Call(unit, (at,))))  # type: ignore[arg-type]
 
 
-def _named(part: Operation, names: str) -> Build:
-    """The English name of a weekday or month."""
-
-    def build(given: list[Expression], scope: Scope) -> Expression:
-        number, words = Call(part, (repeated(given[0], 12),)), names.split()
-        same = [(Call("equal", (number, Literal(n))), Literal(word)) for n, word in enumerate(words, 1)]
-        return Call("case", (*(part for pair in same for part in pair), Literal(None)))
-
-    return build
-
-
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-_MONTHS = "January February March April May June July August September October November December"
-
-
 def _date_diff(given: list[Expression], scope: Scope) -> Expression:
     unit, start, end = given
     if not isinstance(unit, Literal) or unit.value not in moments.UNITS:
@@ -316,8 +301,8 @@ FUNCTIONS: dict[type[exp.Expr], tuple[tuple[str, ...], Build]] = {
     exp.Hour: (("this",), DATE_PARTS["hour"]),
     exp.Minute: (("this",), DATE_PARTS["minute"]),
     exp.Second: (("this",), DATE_PARTS["second"]),
-    exp.Dayname: (("this",), _named("weekday", _DAYS)),
-    exp.Monthname: (("this",), _named("month", _MONTHS)),
+    exp.Dayname: (("this",), plain("weekday_name")),
+    exp.Monthname: (("this",), plain("month_name")),
     exp.Sign: (("this",), _sign),
     exp.Mod: (("this", "expression"), plain("modulo")),
     exp.Round: (("this", "decimals"), _round),

@@ -54,7 +54,7 @@ def planned_sets(
 ) -> Offer:
     """Plan one query with several sets of groups, within the limits of the schema."""
     [form] = queries
-    finest = ruled(prepare(form, schema), schema)
+    finest = ruled(prepare(form, schema, narrow=True), schema)
     members = [_member(form, axes) for axes in sets]
     if not _adds_up(finest):
         return _apart(form, sets, members, schema, spend, neighbours, level)
@@ -78,7 +78,7 @@ def _apart(
     neighbours: Neighbours,
     level: float,
 ) -> Offer:
-    prepared = tuple(ruled(prepare(query, schema), schema) for query in members)
+    prepared = tuple(ruled(prepare(query, schema, narrow=True), schema) for query in members)
     order = sorted(range(len(prepared)), key=lambda i: prepared[i].text)  # as the offer's text has them
     tasks, found = tasks_of([prepared[i] for i in order])
     places = [found[order.index(i)] for i in range(len(prepared))]

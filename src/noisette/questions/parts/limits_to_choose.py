@@ -63,7 +63,7 @@ def _limits(query: Query, schema: Schema, tables: Sequence[str], rows: int) -> A
     settled = _settled(schema, tables, rows)
     if rows > 1 and not _allowed(query.source, settled):  # a join of that many rows is refused, so the limit matters
         return rows
-    prepared = prepare(query, settled, of_two_units=True)
+    prepared = prepare(query, settled, of_two_units=True, narrow=True)
     return prepared.request.limits, prepared.shape.retained
 
 
@@ -78,7 +78,7 @@ def limits_of_queries(
     """The limits of queries: one for their rows, or one for each table, or two for the groups of a query."""
 
     def prepared(settled: Schema) -> list[Prepared]:
-        return [prepare(query, settled, of_two_units=True) for query in queries]
+        return [prepare(query, settled, of_two_units=True, narrow=True) for query in queries]
 
     [first, *others] = prepared(_settled(schema, tables, 1))
     unbound = not others and unlimited(first.query.source, schema) and schema[tables[0]].limits.groups is None

@@ -50,7 +50,7 @@ class Queries:
         self, forms: Sequence[Query], schema: Schema, spend: Promise, *, neighbours: Neighbours, level: float
     ) -> Offer:
         """Plan queries in their canonical form within the limits of the schema."""
-        prepared = [ruled(prepare(form, schema, of_two_units=True), schema) for form in forms]
+        prepared = [ruled(prepare(form, schema, of_two_units=True, narrow=True), schema) for form in forms]
         texts = [one.text for one in prepared]
         order = sorted(range(len(prepared)), key=texts.__getitem__)  # as the offer's text has them
         tasks, found = tasks_of([prepared[i] for i in order])
