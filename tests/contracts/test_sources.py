@@ -307,7 +307,8 @@ CASES = {
     "functions of dates": sql(
         "SELECT DATE_TRUNC('quarter', day) AS q, DATE_TRUNC('hour', at) AS h, COUNT(*) AS n, "
         "SUM(DATE_DIFF('week', day, at::DATE)) AS w, SUM(day - DATE '2020-01-31') AS d, SUM(WEEK(day)) AS k, "
-        "COUNT(DISTINCT STRFTIME(at, '%m %H')) AS f, SUM(EXTRACT(dow FROM day)) AS o FROM t "
+        "COUNT(DISTINCT STRFTIME(at, '%m %H')) AS f, SUM(EXTRACT(dow FROM day)) AS o, "
+        "COUNT(DISTINCT DAYNAME(day) || MONTHNAME(at)) AS y FROM t "
         "WHERE day + INTERVAL '1' MONTH < DATE '2050-02-28' GROUP BY q, h",
         described(unit=None, day=kind("date", 18000, 18400)),
     ),
