@@ -9,6 +9,7 @@ from tests.curator.ruled import opened, refusal, spent
 
 import noisette as nz
 from noisette.errors import InputError
+from noisette.query import grouping
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +157,13 @@ def test_no_condition_makes_groups(one_column, name):
     with pytest.raises(InputError, match=r"^v\.dx may be filtered but not grouped"):
         one_column.ask(DETOURS[name], spend=(1, "1e-6"))
     assert spent(one_column) == 0
+
+
+def test_a_check_that_forgets_what_conditions_link_is_convicted(one_column, monkeypatch):
+    """It follows values alone, and lets slices and comparisons with a key pass."""
+    monkeypatch.setattr(grouping, "_linked", lambda found, links: found)
+    passed = {name for name, question in DETOURS.items() if refusal(one_column, question, (1, "1e-6")) is None}
+    assert {"a slice for each value", "a row of a public table that it picks", "other values for each key"} <= passed
 
 
 @pytest.mark.parametrize("question", FILTERED)
