@@ -88,6 +88,17 @@ def test_other_questions_count_on_every_key(flights):
     assert len(whole.rows()) == 7
 
 
+def test_long_conditions_about_many_keys_exclude_none():
+    """Looking at all of them would take too long for a plan."""
+    scan, o = Scan("t", "t"), Name("t.d")
+    schema = {"t": Table("t", (Column("d", Kind("date", F(0), F(9_998), nullable=False)),))}
+    values = kind_of(o, {"t.d": schema["t"].columns[0].kind}).values()
+    first = Call("unequal", (o, Literal(values[0])))
+    assert possible_keys(o, values, Where(scan, first), schema) == values[1:]
+    many = Call("and", tuple(Call("unequal", (o, Literal(value))) for value in values[:100]))
+    assert possible_keys(o, values, Where(scan, many), schema) == values
+
+
 # No row that passes loses its group
 
 COLUMNS = {

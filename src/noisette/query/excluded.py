@@ -29,6 +29,7 @@ __all__ = ["narrowed", "possible_keys"]
 Values: TypeAlias = tuple[Value, ...]
 Names: TypeAlias = Mapping[str, Name]
 
+_MOST = 200_000  # values times parts of conditions that are looked at; of more, no key is excluded
 _UNKNOWN = object()  # it depends on more than the value
 
 
@@ -45,8 +46,12 @@ def possible_keys(key: Expression, values: Values, relation: Relation, schema: S
         return values
     scope = shape_of(relation, schema).columns
     names = list(dict.fromkeys(columns_of(key)))
-    left = {name: found for name in names if (found := _few(scope[name])) is not None}
-    for inner, condition in _conditions({name: Name(name) for name in names}, relation, schema):
+    others = [] if isinstance(key, Name) else names
+    left = {name: found for name in others if (found := _few(scope[name])) is not None}
+    conditions = list(_conditions({name: Name(name) for name in names}, relation, schema))
+    if max(map(len, (values, *left.values()))) * sum(_nodes(each) for _, each in conditions) > _MOST:
+        return values
+    for inner, condition in conditions:
         values = _passing(values, condition, replaced(key, inner))
         left = {name: _passing(found, condition, inner[name]) for name, found in left.items()}
     if () in left.values():
@@ -81,7 +86,8 @@ def _conditions(names: Names, relation: Relation, schema: Schema) -> Iterator[tu
     """What is true of every row, each with what columns of the relation are called there."""
     match relation:
         case Where(source, condition):
-            yield from ((names, part) for part in _parts(condition))
+            own = {name.name for name in names.values()}
+            yield from ((names, part) for part in _parts(condition) if own & set(columns_of(part)))
             yield from _conditions(names, source, schema)
         case Join(left, right, _, how):
             for side in (left, right) if how == "inner" else (left,):
@@ -96,6 +102,10 @@ def _conditions(names: Names, relation: Relation, schema: Schema) -> Iterator[tu
                 yield from _conditions(plain, source, schema)
         case Scan() | Copies():
             return
+
+
+def _nodes(e: Expression) -> int:
+    return 1 + sum(map(_nodes, e.arguments)) if isinstance(e, Call) else 1
 
 
 def _parts(condition: Expression) -> Iterator[Expression]:
