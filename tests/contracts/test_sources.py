@@ -308,7 +308,8 @@ CASES = {
     "functions of dates": sql(
         "SELECT DATE_TRUNC('quarter', day) AS q, DATE_TRUNC('hour', at) AS h, COUNT(*) AS n, "
         "SUM(DATE_DIFF('week', day, at::DATE)) AS w, SUM(day - DATE '2020-01-31') AS d, SUM(WEEK(day)) AS k, "
-        "COUNT(DISTINCT STRFTIME(at, '%m %H')) AS f, SUM(EXTRACT(dow FROM day)) AS o FROM t "
+        "COUNT(DISTINCT STRFTIME(at, '%m %H')) AS f, SUM(EXTRACT(dow FROM day)) AS o, "
+        "COUNT(DISTINCT DAYNAME(day) || MONTHNAME(at)) AS y FROM t "
         "WHERE day + INTERVAL '1' MONTH < DATE '2050-02-28' GROUP BY q, h",
         described(unit=None, day=kind("date", 18000, 18400)),
     ),
@@ -321,6 +322,12 @@ CASES = {
         "SELECT age % 4 AS k, SUM(ROUND(pay / 3, 1)) AS r, SUM(SQRT(age)) AS q, SUM(LN(thin + 1)) AS l, "
         "SUM(LOG10(age + 1)) AS g, SUM(POWER(pay, 3)) AS p, SUM(WIDTH_BUCKET(price, -1, 5, 7)) AS b, "
         "SUM(age % age) AS o, SUM(well) AS w, SUM(TRY_CAST(CAST(wide AS VARCHAR) AS INTEGER)) AS c FROM t GROUP BY k",
+        NO_UNIT,
+    ),
+    "numbers without a quotient or a root": sql(
+        "SELECT age / (age % 3) > 2 AS k, SUM(pay / age) AS q, SUM(LEAST(GREATEST(age / pay, -3), 3)) AS r, "
+        "SUM(SQRT(age - 4)) AS s, COUNT(LN(age - 3)) AS l, SUM(LOG2(age % 4)) AS g, COUNT(1 / NULLIF(age, 5)) AS n "
+        "FROM t GROUP BY k",
         NO_UNIT,
     ),
     "choices": sql(

@@ -6,14 +6,11 @@ ORACLES = """
 SELECT COUNT(*) FROM visits WHERE CAST(note AS INTEGER) = 1
 SELECT COUNT(*) FROM visits WHERE note::INT > 0
 SELECT SUM(CAST(note AS DOUBLE)) FROM visits
-SELECT SUM(1 / (age - 50)) FROM visits
 SELECT COUNT(*) FROM visits WHERE 1 / stay > 0
 SELECT SUM(stay * 9223372036854775807) FROM visits
 SELECT SUM(stay + 9223372036854775807) FROM visits
 SELECT COUNT(*) FROM visits WHERE error(note) IS NULL
 SELECT COUNT(CASE WHEN note = 'x' THEN error('found') END) FROM visits
-SELECT COUNT(*) FROM visits WHERE sqrt(cost - 10) > 0
-SELECT COUNT(*) FROM visits WHERE ln(cost) > 0
 SELECT COUNT(*) FROM visits WHERE strptime(note, '%Y') > DATE '2020-01-01'
 SELECT COUNT(*) FROM visits WHERE note = (SELECT note FROM visits)
 SELECT COUNT(*) FROM visits WHERE EXISTS (SELECT 1 FROM labs)
@@ -106,6 +103,9 @@ REFUSED = [line for text in (ORACLES, STATEMENTS, ROWS, JOINS, MISSING) for line
 
 ANSWERED = """
 SELECT COUNT(*) FROM visits WHERE age % 0 = 1
+SELECT SUM(1 / (age - 50)) FROM visits
+SELECT COUNT(*) FROM visits WHERE sqrt(cost - 10) > 0
+SELECT COUNT(*) FROM visits WHERE ln(cost) > 0
 SELECT COUNT(*) AS n FROM visits
 SELECT ward, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a, STDDEV(cost) AS d FROM visits GROUP BY ward
 SELECT COUNT(DISTINCT note) AS n, COUNT(DISTINCT patient_id) AS p FROM visits

@@ -1,5 +1,6 @@
 """SQLAlchemy and pandas read answers as they read any database."""
 
+import copy
 from fractions import Fraction
 
 import pandas
@@ -11,12 +12,14 @@ from sqlalchemy.pool import NullPool, QueuePool
 from tests.dbapi.test_connection import BY_WARD, PEOPLE, POLICY
 
 import noisette as nz
-from noisette.dbapi import connect, errors
+from noisette.dbapi import connect
 
 
 @pytest.fixture
 def curator():
-    return nz.open(PEOPLE, budget=10, policy=POLICY)
+    policy = copy.deepcopy(POLICY)
+    policy["tables"]["data"]["columns"]["ward"]["nullable"] = False
+    return nz.open(PEOPLE, budget=10, policy=policy)
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def engine(curator):
 def test_pandas_reads_sql(engine):
     frame = pandas.read_sql(BY_WARD, engine)
     assert list(frame.columns) == ["ward", "n", "n_low", "n_high"]
-    assert len(frame) == 3
+    assert len(frame) == 2
     bound = pandas.read_sql(text("SELECT count(*) AS n FROM data WHERE age > :age"), engine, params={"age": 40})
     assert len(bound) == 1
 
@@ -37,6 +40,7 @@ def test_tables_are_reflected(engine):
         seen = inspect(connection)
         assert seen.get_table_names() == ["data"]
         assert [c["name"] for c in seen.get_columns("data")] == ["age", "ward", "born"]
+        assert [c["nullable"] for c in seen.get_columns("data")] == [True, False, True]
         assert seen.has_table("data")
         assert not seen.has_table("others")
 
@@ -44,10 +48,8 @@ def test_tables_are_reflected(engine):
 def test_expressions_are_compiled(engine, curator):
     with engine.connect() as connection:
         data = Table("data", MetaData(), autoload_with=connection)
-        asked = select(data.c.ward, func.count().label("n")).where(data.c.age > 40, data.c.ward == "o'clock")
-        few = asked.group_by(data.c.ward).order_by(func.count().desc()).limit(2)
-        with pytest.warns(errors.Warning, match="n: in 2 of 2 rows the error bar exceeds the number itself"):
-            found = connection.execute(few)
+        asked = select(data.c.ward, func.count().label("n")).where(data.c.age > 40, data.c.ward != "o'clock")
+        found = connection.execute(asked.group_by(data.c.ward).order_by(func.count().desc()).limit(2))
         assert len(found.fetchall()) == 2
     assert len(curator.ledger.entries) == 1
 

@@ -149,7 +149,9 @@ def value_of(operation, values, kind):
         return functions.MEANINGS[operation](*values)
     match operation:
         case "add" | "subtract" | "multiply" | "divide":
-            numbers = values if kind.grid is not None else map(float, values)
+            numbers = list(values if kind.grid is not None else map(float, values))
+            if operation == "divide" and not float(numbers[1]):
+                return None
             return ARITHMETIC[operation](*numbers)
         case "negate":
             return -first
@@ -469,6 +471,8 @@ def of(operation, *arguments):
         (of("try_date", "0000-01-01"), None),
         (of("week", datetime.date(2021, 1, 3)), 53),
         (of("day_of_year", DAY), 60),
+        (of("weekday_name", DAY), "Saturday"),
+        (of("month_name", NOON), "February"),
         (of("minute", NOON), 34),
         (of("second", NOON), 56),
         (of("date_trunc", "week", datetime.date(1969, 12, 28)), datetime.date(1969, 12, 22)),
@@ -521,6 +525,22 @@ def test_integers_arrive_exactly(number):
 @pytest.mark.parametrize("moment", [datetime.date.min, datetime.date.max, datetime.datetime.min, datetime.datetime.max])
 def test_the_first_and_the_last_day_arrive(moment):
     assert value(Literal(moment)) == moment
+
+
+NEAR_ZERO = {"x": Kind("integer", F(-9), F(9))}
+PARTIAL = [of("divide", 1, Name("x")), *(of(operation, Name("x")) for operation in ("sqrt", "ln", "log2", "log10"))]
+
+
+@pytest.mark.parametrize("expression", PARTIAL, ids=lambda e: e.operation)
+def test_where_there_is_no_value_it_is_null(expression, monkeypatch):
+    """Of 0 or -1, alone and within LEAST; an engine that forgets it gives another value, or fails."""
+    without = 0 if expression.operation == "divide" else -1
+    cases = [expression, of("least", expression, 5), of("is_null", of("greatest", expression, -5))]
+    assert [value(case, NEAR_ZERO, x=without) for case in cases] == [None, None, True]
+    assert [value(case, NEAR_ZERO, x=4) is None for case in cases] == [False] * 3
+    assert [memory_value(case, NEAR_ZERO)({"x": without}) for case in cases] == [None, None, True]
+    monkeypatch.setattr(engine, "partial", lambda operation, kinds: False)
+    assert value(cases[1], NEAR_ZERO, x=without) is not None  # LEAST skips NULL
 
 
 def test_names_are_quoted():

@@ -19,6 +19,7 @@ from noisette.query.kind import Kind
 from noisette.query.logarithm import GRID, logarithm
 from noisette.query.operations import kind_of
 from noisette.query.plan import Where
+from noisette.query.schema import Column, Table
 from noisette.query.sql import parse
 from noisette.query.sql.writer import rows_sql
 from noisette.query.stability import shape_of
@@ -111,7 +112,9 @@ def test_bounds(text, type, low, high, grid, nullable):
         ("STRFTIME(entered, '%Y')", None),
         ("DATE_TRUNC('year', visited)", tuple(datetime.date(year, 1, 1) for year in range(2020, 2024))),
         ("DATE_TRUNC('month', entered)", None),
-        ("DAYNAME(visited)", ("Friday", "Monday", "Saturday", "Sunday", "Thursday", "Tuesday", "Wednesday")),
+        ("DAYNAME(visited)", moments.NAMES["weekday"]),
+        ("MONTHNAME(entered)", moments.NAMES["month"]),
+        ("UPPER(DAYNAME(visited))", tuple(sorted(name.upper() for name in moments.NAMES["weekday"]))),
     ],
 )
 def test_keys(text, keys):
@@ -125,6 +128,21 @@ def test_every_day_is_in_a_group(unit, form):
     keys = known(f"DATE_TRUNC('{unit}', visited)").maybe(False).values()
     assert keys == tuple(sorted({moments.truncated(unit, day) for day in days}))
     assert known(f"STRFTIME(visited, '{form}')").keys == tuple(sorted({day.strftime(form) for day in days}))
+
+
+@pytest.mark.parametrize("name", ["DAYNAME", "MONTHNAME"])
+def test_names_are_null_where_the_date_is(name):
+    """In the order of the calendar, and no more of them than the bounds allow."""
+    days = Kind("date", F(18_629), F(18_632))  # from Saturday, 2021-01-02 to Tuesday
+    for nullable in (True, False):
+        kind = kind_of(parsed(f"{name}(d)", days.maybe(nullable)), {"t.d": days.maybe(nullable)})
+        names = ("Monday", "Tuesday", "Saturday", "Sunday") if name == "DAYNAME" else ("January",)
+        assert kind.values() == ((*names, None) if nullable else names)
+
+
+def parsed(text, kind):
+    schema = {"t": Table("t", (Column("d", kind),))}
+    return parse(f"SELECT COUNT({text}) FROM t", schema).outputs[0][1].of
 
 
 def test_groups_of_months_are_free():

@@ -11,6 +11,7 @@ from noisette.errors import InputError
 from noisette.query.expression import Call, Literal, Name, Operation
 from noisette.query.intervals import constant, settled, step_bounds
 from noisette.query.kind import Kind
+from noisette.query.logarithm import GRID, logarithm
 from noisette.query.operations import DEEPEST, declared, kind_of
 from noisette.query.requirements import moment
 from noisette.query.rules import RULES
@@ -165,6 +166,70 @@ def test_numbers(operation, arguments, expected):
     assert span(known(operation, *arguments)) == expected
 
 
+LN_STEP = F(logarithm(0.01, "ln")) - GRID
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "expected"),
+    [
+        ("divide", [6, "t.age"], (F(6 / 120), 6, None)),
+        ("divide", ["t.age", "t.pay"], (0, 12_000, None)),
+        ("divide", ["t.age", "t.debt"], (-12, 12, None)),
+        ("divide", ["t.age", call("least", call("greatest", "t.debt", -10), 0)], (-12, 0, F(1, 10))),
+        ("divide", ["t.age", call("least", call("greatest", "t.debt", -10), 10)], (-12, 12, F(1, 10))),
+        ("divide", ["t.age", "t.share"], (None, None, None)),
+        ("divide", ["t.age", call("abs", "t.share")], (0, None, None)),
+        ("divide", ["t.age", call("negate", call("abs", "t.share"))], (None, 0, None)),
+        ("divide", [call("multiply", "t.age", 10**12), call("divide", "t.pay", 100)], (0, None, None)),
+        ("least", [call("divide", "t.age", call("abs", "t.share")), 10], (0, 10, None)),
+        ("sqrt", ["t.debt"], (0, F(70**0.5), None)),
+        ("ln", ["t.pay"], (LN_STEP, F(logarithm(90.0, "ln")) + GRID, GRID)),
+        ("ln", [call("abs", "t.share")], (None, GRID, None)),
+        ("greatest", [call("ln", call("abs", "t.share")), -3], (-3, GRID, None)),
+    ],
+)
+def test_where_a_number_has_no_quotient_or_root_it_is_null(operation, arguments, expected):
+    """The least divisor is a step of the grid; without a grid nothing bounds a quotient."""
+    kind = known(operation, *arguments)
+    assert (span(kind), kind.nullable) == (expected, True)
+
+
+@pytest.mark.parametrize(
+    ("call", "nullable"),
+    [
+        (call("divide", 1, "t.debt"), True),
+        (call("divide", "t.debt", "t.size"), False),
+        (call("sqrt", "t.debt"), True),
+        (call("sqrt", "t.size"), False),
+        (call("ln", call("abs", "t.debt")), True),
+        (call("log2", "t.size"), False),
+    ],
+)
+def test_null_is_possible_only_there(call, nullable):
+    assert kind_of(call, SCOPE).nullable is nullable
+
+
+TOWERS = {
+    "quotients": lambda e: call("least", call("divide", "t.pay", e), 5),
+    "remainders": lambda e: call("least", call("modulo", "t.age", e), 5),
+    "roots": lambda e: call("greatest", call("sqrt", e), -5),
+    "moments": lambda e: call("add_days", e, 1),
+}
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_an_expression_that_grows_when_it_is_written_is_refused(name):
+    """Each level writes the one below several times: a dozen levels would be millions of nodes."""
+    tower = Name("t.born" if name == "moments" else "t.age")
+    for _ in range(3):
+        tower = TOWERS[name](tower)
+    kind_of(tower, SCOPE)
+    for _ in range(8):
+        tower = TOWERS[name](tower)
+    with pytest.raises(InputError, match="grows too large: compute a part of it in a sub-query"):
+        kind_of(tower, SCOPE)
+
+
 def test_types_of_numbers():
     assert known("add", "t.age", 1).type == "integer"
     assert known("add", "t.age", F(1)).type == "real"
@@ -280,6 +345,41 @@ def test_parts_of_dates(part, low, high, of_noon):
     assert known(part, NOON).keys == (of_noon,)
 
 
+def days(low, high, type="date"):
+    ends = [
+        F((end - datetime.date(1970, 1, 1)).days * (1 if type == "date" else 86_400 * 10**6)) for end in (low, high)
+    ]
+    return {"t.x": Kind(type, *ends)}
+
+
+@pytest.mark.parametrize(
+    ("part", "low", "high", "expected"),
+    [
+        ("quarter", (2020, 7, 1), (2020, 9, 30), (3, 3, None)),
+        ("quarter", (2020, 7, 1), (2020, 10, 1), (3, 4, None)),
+        ("quarter", (2020, 1, 1), (2020, 12, 31), (1, 4, None)),
+        ("month", (2019, 11, 30), (2020, 2, 1), (1, 12, (1, 2, 11, 12))),
+        ("month", (2019, 11, 30), (2021, 2, 1), (1, 12, None)),
+        ("week", (2020, 12, 28), (2021, 1, 10), (1, 53, (1, 53))),
+        ("day", (2020, 2, 27), (2020, 2, 29), (27, 29, None)),
+        ("day_of_year", (2020, 2, 1), (2020, 2, 2), (32, 33, None)),
+        ("weekday", (2020, 2, 29), (2020, 3, 1), (6, 7, None)),
+        ("weekday", (2020, 2, 29), (2020, 3, 6), (1, 7, None)),
+    ],
+)
+@pytest.mark.parametrize("type", ["date", "timestamp"])
+def test_near_bounds_leave_few_values_to_a_part(part, low, high, expected, type):
+    scope = days(datetime.date(*low), datetime.date(*high), type)
+    kind = kind_of(call(part, "t.x"), scope)
+    assert (kind.low, kind.high, kind.keys) == expected
+    every = {kind_of(call(part, day), {}).keys[0] for day in _each(datetime.date(*low), datetime.date(*high))}
+    assert every == {value for value in kind.values() if value is not None}
+
+
+def _each(low, high):
+    return [low + datetime.timedelta(i) for i in range((high - low).days + 1)]
+
+
 def test_years():
     assert span(known("year", "t.born")) == (1970, 2020, 1)
     assert span(known("year", "t.at")) == (1970, 2001, 1)
@@ -306,11 +406,13 @@ for _ in range(DEEPEST + 1):
             r"\+ needs bounds: declare bounds for any in the policy, or write LEAST\(GREATEST\(any, 0\), 120\)",
         ),
         (call("multiply", call("abs", "t.any"), 1), r"\* needs bounds: write LEAST\(GREATEST\(x, 0\), 120\)"),
-        (call("divide", 1, "t.age"), r"The divisor could be 0: write GREATEST\(age, 1\)"),
-        (call("divide", 1, 0), "The divisor could be 0"),
-        (call("divide", 1, call("add", "t.debt", 1)), "The divisor could be 0"),
+        (call("divide", 1, 0), "The divisor is always 0"),
+        (call("sqrt", call("add", "t.age", -121)), "SQRT has no value here, since this value is always negative"),
+        (call("ln", call("negate", "t.age")), "LN has no value here, since this value is always 0 or less"),
+        (call("add", call("divide", "t.age", "t.share"), 1), r"age / share has no bounds, since share can come near"),
+        (call("add", call("log10", call("abs", "t.share")), 1), r"LOG10\(x\) has no bounds, .* write GREATEST\(LOG10"),
         (call("divide", 1, "t.any"), "/ needs bounds"),
-        (call("divide", 1, F(1, 10**400)), "The divisor could be 0"),
+        (call("divide", 1, F(1, 10**400)), "The divisor is always 0"),
         (call("equal", "t.age", "x"), "= cannot mix number and text: use values of one type"),
         (call("less", "t.born", "2020-01-01"), "< cannot mix date and text: write DATE '2020-01-31'"),
         (call("less", "t.born", NOON), "< cannot mix date and timestamp"),

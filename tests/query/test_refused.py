@@ -249,16 +249,16 @@ age ** 98765 = 0
 POWER(age, 98765) > 0
 POWER(age, cost) > 0
 POWER(age, -1) > 0
-LN(age) > 0
+LN(age * 0) > 0
 LN(LN(LN(LN(GREATEST(cost, 98765))))) > 0
 LOG(3, cost + 1) > 0
-SQRT(change) > 0
+SQRT(-1 - age) > 0
 SQRT(ward) > 0
 EXP(age) > 0
 WIDTH_BUCKET(age, 98765, 0, 5) = 1
 WIDTH_BUCKET(age, 0, cost, 5) = 1
 WIDTH_BUCKET(age, 0, 10, 0) = 1
-age / cost > 98765
+age / 0 > 98765
 change // 98765 = 0
 age IS DISTINCT FROM NULL
 age BETWEEN SYMMETRIC 98765 AND 1
@@ -327,7 +327,7 @@ SPLIT_PART(ward, 'sesame', 98765) = ward
 STARTS_WITH(ward, patient_id)
 CONTAINS(age, 'sesame')
 BIN(age) = 98765
-BIN(age, age) = 98765
+BIN(age, 0) = 98765
 LEAST(ward, age) = 98765
 CASE WHEN age THEN TRUE END
 CASE WHEN smoker THEN age ELSE ward END = 98765

@@ -81,7 +81,7 @@ class NoisetteDialect(default.DefaultDialect):
     def get_columns(self, connection: Any, table_name: str, schema: str | None = None, **_: Any) -> list[Any]:
         """The columns that can be asked about, with their types."""
         return [
-            {"name": column.name, "type": _TYPES[column.kind.type](), "nullable": True, "default": None}
+            {"name": column.name, "type": _TYPES[column.kind.type](), "nullable": column.kind.nullable, "default": None}
             for column in self._schema(connection)[table_name].columns
         ]
 

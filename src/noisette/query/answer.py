@@ -425,5 +425,7 @@ def order_of(value: Evaluated, rows: NDArray[np.int64], *, descending: bool) -> 
     if isinstance(value, Estimate):
         numbers = value.value[rows] if value.value.ndim else np.broadcast_to(value.value, rows.shape)
         return np.argsort(-numbers if descending else numbers, kind="stable")
-    keys = value.take(pyarrow.array(rows))
+    if value is None or isinstance(value, str | bool):  # the same in every group, as NULL is in totals over a key
+        return np.arange(len(rows))
+    keys = (value if isinstance(value, pyarrow.Array) else pyarrow.array(value)).take(pyarrow.array(rows))
     return np.asarray(pyarrow.compute.array_sort_indices(keys, order="descending" if descending else "ascending"))

@@ -287,6 +287,7 @@ def incomplete(expression: Expression, kind: Kind, prepared: Prepared) -> set[st
 _OF_ITS_ARGUMENTS: tuple[Operation, ...] = (
     "coalesce", "lower", "upper", "trim", "floor", "ceil", "abs", "negate",
     "year", "quarter", "month", "week", "day", "day_of_year", "weekday", "hour", "minute", "second",
+    "weekday_name", "month_name",
     "substring", "right", "length", "concat", "replace", "split_part", "as_text", "as_date", "as_timestamp",
     "date_trunc", "add_months", "add_days", "add_seconds", "strftime",
 )  # fmt: skip

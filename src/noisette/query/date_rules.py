@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 
 from noisette.errors import InputError
 from noisette.query import moments as meaning
@@ -23,13 +24,53 @@ def _day(value: Value) -> datetime.date:
     return value
 
 
-def _part(low: int | None, high: int | None, each: Callable[[datetime.date], int], *types: Type) -> Rule:
+def _year_of(call: Call, kinds: tuple[Kind, ...]) -> Kind:
+    moments(call, kinds)
+    kind = kinds[0]
+    low, high = (None if end is None else Fraction(_year(end, kind.type) or 0) for end in (kind.low, kind.high))
+    return Kind("integer", low, high, Fraction(1), mapped(kind, lambda day: _day(day).year), kind.nullable)
+
+
+def _part(unit: str, low: int, high: int, each: Callable[[datetime.date], int], *types: Type) -> Rule:
+    """A part of a moment that is the same throughout a unit of time; between near bounds it takes few values."""
+
     def rule(call: Call, kinds: tuple[Kind, ...]) -> Kind:
         moments(call, kinds, 0, *types)
         kind = kinds[0]
-        ends = (low, high) if low is not None else tuple(_year(end, kind.type) for end in (kind.low, kind.high))
-        first, last = (None if end is None else Fraction(end) for end in ends)
-        return Kind("integer", first, last, Fraction(1), mapped(kind, lambda day: each(_day(day))), kind.nullable)
+        whole = Kind("integer", Fraction(low), Fraction(high), Fraction(1), nullable=kind.nullable)
+        keys = mapped(kind, lambda day: each(_day(day)))
+        found = _between(unit, *kind.ends, kind.type, each) if kind.bounded and keys is None else None
+        if found is None:
+            return replace(whole, keys=keys)
+        first, last = found[0], found[-1]
+        few = found if len(found) < last - first + 1 else None
+        return replace(whole, low=Fraction(first), high=Fraction(last), keys=few)
+
+    return rule
+
+
+@lru_cache(maxsize=256)
+def _between(
+    unit: str, low: Fraction, high: Fraction, type: Type, each: Callable[[datetime.date], int]
+) -> tuple[int, ...] | None:
+    """All values of a part between bounds; None where these are two years or many units of time apart."""
+    first, last = moment(low, type), moment(high, type)
+    if last.year > first.year + 1:
+        return None
+    firsts = meaning.firsts(unit, first, last, _FEW)
+    return None if firsts is None else tuple(sorted(set(map(each, firsts))))
+
+
+_FEW = 1_000
+
+
+def _name(part: Operation) -> Rule:
+    """The English name of a weekday or month: NULL where the date is, and in the order of the calendar."""
+
+    def rule(call: Call, kinds: tuple[Kind, ...]) -> Kind:
+        numbers = DATE_RULES[part][1](call, kinds).values() or ()
+        names = tuple(meaning.NAMES[part][n - 1] for n in numbers if isinstance(n, int))
+        return Kind("text", keys=names, nullable=kinds[0].nullable)
 
     return rule
 
@@ -144,16 +185,18 @@ ONE, TWO = range(1, 2), range(2, 3)
 _DAYS = FARTHEST * 366
 
 DATE_RULES: Mapping[Operation, tuple[range, Rule]] = {
-    "year": (ONE, _part(None, None, lambda day: day.year)),
-    "quarter": (ONE, _part(1, 4, lambda day: (day.month + 2) // 3)),
-    "month": (ONE, _part(1, 12, lambda day: day.month)),
-    "week": (ONE, _part(1, 53, lambda day: day.isocalendar().week)),
-    "day": (ONE, _part(1, 31, lambda day: day.day)),
-    "day_of_year": (ONE, _part(1, 366, lambda day: day.timetuple().tm_yday)),
-    "weekday": (ONE, _part(1, 7, lambda day: day.isoweekday())),
-    "hour": (ONE, _part(0, 23, _clock("hour"), "timestamp")),
-    "minute": (ONE, _part(0, 59, _clock("minute"), "timestamp")),
-    "second": (ONE, _part(0, 59, _clock("second"), "timestamp")),
+    "year": (ONE, _year_of),
+    "quarter": (ONE, _part("quarter", 1, 4, lambda day: (day.month + 2) // 3)),
+    "month": (ONE, _part("month", 1, 12, lambda day: day.month)),
+    "week": (ONE, _part("week", 1, 53, lambda day: day.isocalendar().week)),
+    "day": (ONE, _part("day", 1, 31, lambda day: day.day)),
+    "day_of_year": (ONE, _part("day", 1, 366, lambda day: day.timetuple().tm_yday)),
+    "weekday": (ONE, _part("day", 1, 7, lambda day: day.isoweekday())),
+    "hour": (ONE, _part("hour", 0, 23, _clock("hour"), "timestamp")),
+    "minute": (ONE, _part("minute", 0, 59, _clock("minute"), "timestamp")),
+    "second": (ONE, _part("second", 0, 59, _clock("second"), "timestamp")),
+    "weekday_name": (ONE, _name("weekday")),
+    "month_name": (ONE, _name("month")),
     "date_trunc": (TWO, _date_trunc),
     "add_months": (TWO, _later(meaning.months_later, FARTHEST * 12)),
     "add_days": (TWO, _later(meaning.days_later, _DAYS)),

@@ -11,12 +11,13 @@ whether or not a private row is in it, and no private row is in another group.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
+from noisette.query.excluded import narrowed, possible_keys
 from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.kind import MOST_KEYS, Kind, Value, in_order
 from noisette.query.operations import kind_of
@@ -47,8 +48,8 @@ class Domains:
         return None if None in self.values else math.prod(len(domain or ()) for domain in self.values)
 
 
-def domains_of(query: Query, schema: Schema) -> Domains:
-    """The domains of a query's keys.
+def domains_of(query: Query, schema: Schema, *, narrow: bool = False) -> Domains:
+    """The domains of a query's keys; where it is `narrow`, without values that its conditions exclude.
 
     >>> from fractions import Fraction
     >>> from noisette.query.plan import Scan
@@ -70,12 +71,20 @@ def domains_of(query: Query, schema: Schema) -> Domains:
         rows = _declared(found, [values[i] for i in places])
         for at, i in enumerate(places):
             values[i] = _sorted([row[at] for row in rows])
+        if narrow:
+            rows = _left(rows, [(query.keys[i], values[i] or ()) for i in places], query, schema)
+            for at, i in enumerate(places):
+                values[i] = _sorted([row[at] for row in rows])
         together.append((places, rows))
     for i, key in enumerate(query.keys):
         if values[i] is None:
             values[i] = _mixed(key, scope, parts, schema)
+    listed = {i for places, _ in together for i in places}
+    for i, key in enumerate(query.keys):
+        if narrow and i not in listed and (known := values[i]):
+            values[i] = _declared_left(key, known, query, schema)
     _check(values)
-    exact = tuple(map(_narrowed, kinds, values))
+    exact = tuple(map(narrowed, kinds, values))
     return Domains(exact, tuple(values), None if None in values else _possible(values, together))
 
 
@@ -89,6 +98,19 @@ def _declared(rows: Tuples, values: Sequence[tuple[Value, ...] | None]) -> Tuple
     """The rows whose values are all declared, where some are."""
     known = [None if each is None else frozenset(each) for each in values]
     return tuple(row for row in rows if all(k is None or v in k for v, k in zip(row, known, strict=True)))
+
+
+def _left(rows: Tuples, keys: Sequence[tuple[Expression, tuple[Value, ...]]], query: Query, schema: Schema) -> Tuples:
+    """The rows whose values no condition excludes; all of them, where none would be left."""
+    left = [frozenset(possible_keys(key, values, query.source, schema)) for key, values in keys]
+    return tuple(row for row in rows if all(value in known for value, known in zip(row, left, strict=True))) or rows
+
+
+def _declared_left(key: Expression, values: tuple[Value, ...], query: Query, schema: Schema) -> tuple[Value, ...]:
+    left = possible_keys(key, values, query.source, schema)
+    if not left:
+        raise InputError("No declared value of the keys meets the conditions, so there is no group: change them.")
+    return left
 
 
 def _sorted(values: Sequence[Value]) -> tuple[Value, ...]:
@@ -111,14 +133,7 @@ def _columns(
         for part in parts:
             rows = _listed(part, [Name(name)], schema) if name in part.names and scope[name].keys is None else None
             if rows is not None:
-                yield name, _narrowed(scope[name], _sorted([value for (value,) in rows]))
-
-
-def _narrowed(kind: Kind, values: tuple[Value, ...] | None) -> Kind:
-    """A kind that has these values and no others."""
-    if values is None or values == kind.values():
-        return kind
-    return replace(kind, keys=tuple(value for value in values if value is not None), nullable=None in values)
+                yield name, narrowed(scope[name], _sorted([value for (value,) in rows]))
 
 
 def _check(values: Sequence[tuple[Value, ...] | None]) -> None:

@@ -20,7 +20,7 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Keep
 from noisette.query.design import Design, Task
 from noisette.query.measure import Exact, Measure
-from noisette.query.ranks import Ends
+from noisette.query.rank_tree import Ends
 
 __all__ = ["Counts", "Noised", "TaskDraw", "draw", "kept_counts", "packed", "unpacked"]
 

@@ -11,13 +11,14 @@ import pyarrow
 
 from noisette.answers.figures import bound, rounded
 from noisette.answers.warnings import nothing
+from noisette.exact.keyed import KeyedRandom
 from noisette.privacy import ZCDP, Neighbours
 from noisette.query.aggregate import kinds_of, measures_of, of_pairs, vouching
 from noisette.query.answer import Errors, Scene, columns, errors
-from noisette.query.design import Design, among
-from noisette.query.draw import Noised
+from noisette.query.design import Design, Task, among
+from noisette.query.draw import Noised, draw
 from noisette.query.estimate import Estimate, Noises
-from noisette.query.measure import Measure, sensitivity
+from noisette.query.measure import Exact, Measure, sensitivity
 from noisette.query.plan import Aggregate, Key, Result, ResultCall, aggregates_of
 from noisette.query.possible import possible
 from noisette.query.prepare import Prepared
@@ -69,8 +70,20 @@ def expected(
 
 
 def dry_run(prepared: Prepared, design: Design, place: int, neighbours: Neighbours, level: float) -> None:
-    """Compute the answer from made-up measures: what cannot be computed is refused before anything is paid."""
+    """Draw and compute the answer from made-up measures: what cannot be computed is refused before anything is paid."""
+    draw(design, place, _empty(prepared, design.tasks[place]), KeyedRandom(_KEY))
     columns(_Forecast(prepared, design, place, neighbours, level, SIZES).scene(SIZES[0]))
+
+
+_KEY = bytes(32)  # of coins that everybody knows: what they draw is about no data, and thrown away
+
+
+def _empty(prepared: Prepared, task: Task) -> Exact:
+    """One group without rows, as an engine would answer."""
+    nulls = {f"key {i}": pyarrow.nulls(1, ARROW[kind.type]) for i, kind in enumerate(prepared.keys)}
+    sizes = ((1, m.cells) if m.what == "histogram" else 1 for m in task.request.measures)
+    zeros = tuple(np.zeros(size, np.int64) for size in sizes)
+    return Exact(pyarrow.table(nulls) if prepared.opens else None, zeros)
 
 
 @dataclass(frozen=True)

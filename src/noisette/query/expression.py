@@ -26,7 +26,7 @@ Operation: TypeAlias = OneOf[
     "lower", "upper", "trim", "substring", "right", "length", "concat", "replace", "split_part",
     # dates
     "year", "quarter", "month", "week", "day", "day_of_year", "weekday", "hour", "minute", "second",
-    "date_trunc", "add_months", "add_days", "add_seconds", "day_number", "strftime",
+    "weekday_name", "month_name", "date_trunc", "add_months", "add_days", "add_seconds", "day_number", "strftime",
     # other types
     "as_text", "as_date", "as_timestamp", "try_integer", "try_real", "try_date",
     # two values for one aggregate, which no engine computes

@@ -22,8 +22,8 @@ from noisette.exact.number import floor_log2
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "all_or_none", "constant", "difference", "exact", "half_away", "hull", "largest", "magnitude", "most_steps",
-    "negative", "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds",
+    "all_or_none", "constant", "difference", "exact", "half_away", "hull", "largest", "magnitude", "may_be_zero",
+    "most_steps", "negative", "product", "quotient", "rounded_down", "rounded_up", "settled", "smallest", "step_bounds",
     "sum_grid", "total",
 ]  # fmt: skip
 
@@ -178,6 +178,37 @@ def product(a: Kind, b: Kind) -> Kind:
 
 
 def quotient(a: Kind, b: Kind) -> Kind:
+    """a / b, NULL where b is 0. The divisor nearest to 0 bounds it: one step of a grid; without one, nothing does.
+
+    >>> quotient(Kind("integer", Fraction(0), Fraction(9)), Kind("real", Fraction(0), Fraction(5), Fraction(1, 4))).ends
+    (Fraction(0, 1), Fraction(36, 1))
+    """
+    if not may_be_zero(b):
+        return _quotient(a, b)
+    step = b.grid if b.grid is not None and float(b.grid) > 0 else None
+    if step is None or a.magnitude is None or a.magnitude / step > LARGEST:
+        return _signed(a, b)
+    low, high = b.ends
+    below = [replace(b, high=-step)] if low <= -step else []
+    above = [replace(b, low=step)] if high >= step else []
+    return hull([_quotient(a, side) for side in below + above]).maybe()
+
+
+def may_be_zero(kind: Kind) -> bool:
+    """Whether the doubles of a bounded number include 0."""
+    low, high = _rough(kind)
+    return low <= 0 <= high
+
+
+def _signed(a: Kind, b: Kind) -> Kind:
+    """A quotient of which no more than its sign can be known."""
+    (a_low, a_high), (b_low, b_high) = a.ends, b.ends
+    alike = (a_low >= 0 and b_low >= 0) or (a_high <= 0 and b_high <= 0)
+    opposite = (a_low >= 0 and b_high <= 0) or (a_high <= 0 and b_low >= 0)
+    return Kind("real", Fraction(0) if alike else None, Fraction(0) if opposite else None)
+
+
+def _quotient(a: Kind, b: Kind) -> Kind:
     """a / b, for a divisor that is never 0; only a constant keeps the grid."""
     steady = b.low is not None and b.low == b.high and b.grid is not None
     grid = a.grid / abs(b.low) if steady and b.low is not None and a.grid is not None else None

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 __all__ = [
-    "FORMAT", "PARTS", "UNITS", "day_number", "days_later", "finest", "firsts", "formatted", "months_later",
+    "FORMAT", "NAMES", "PARTS", "UNITS", "day_number", "days_later", "finest", "firsts", "formatted", "months_later",
     "seconds_later", "truncated",
 ]  # fmt: skip
 
@@ -75,6 +75,18 @@ def _next(unit: str, at: datetime.date) -> datetime.date:
     else:
         later = days_later(at, 7 if unit == "week" else 1)
     return truncated(unit, later)
+
+
+# Names
+
+NAMES = {
+    "weekday": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "month": (
+        *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
+        *("November", "December"),
+    ),
+}
+"""The English names of weekdays and months, in their order."""
 
 
 # Sums

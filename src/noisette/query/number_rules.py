@@ -1,11 +1,11 @@
 """Rules of functions of numbers: remainders, rounding, roots and logarithms.
 
 Roots are rounded correctly by every engine. Logarithms are computed by `logarithm`, in steps that every engine takes
-alike, and rounded to a public grid.
+alike, and rounded to a public grid. Of numbers that have none they are NULL, as a quotient by 0 is.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ from noisette.query.known import Rule, whole, whole_constant
 from noisette.query.logarithm import GRID, logarithm
 from noisette.query.requirements import bounded, called, operator
 
-__all__ = ["NUMBER_RULES", "steps_to"]
+__all__ = ["NUMBER_RULES", "partial", "steps_to"]
 
 DIGITS = 12
 """Numbers are rounded to at most this many digits, before or after the point."""
@@ -70,30 +70,52 @@ def steps_to(kind: Kind, grid: Fraction) -> tuple[Fraction, int] | None:
     return (fine, (grid / fine).numerator) if (grid / fine).denominator == 1 else None
 
 
-def _above(call: Call, kinds: tuple[Kind, ...], instead: str, *, zero: bool) -> tuple[Fraction, Fraction]:
-    """The ends of a number that is never below 0, nor 0 itself unless that is allowed."""
+def partial(operation: Operation, kinds: Sequence[Kind]) -> bool:
+    """Whether an operation may be NULL of bounded numbers that are not, since some of them have no quotient or root.
+
+    >>> partial("sqrt", [Kind("integer", Fraction(-1), Fraction(9))]), partial("sqrt", [intervals.constant(0)])
+    (True, False)
+    """
+    match operation:
+        case "divide":
+            return intervals.may_be_zero(kinds[1])
+        case "sqrt":
+            return float(kinds[0].ends[0]) < 0
+        case "ln" | "log2" | "log10":
+            return float(kinds[0].ends[0]) <= 0
+        case _:
+            return False
+
+
+def _some(call: Call, kinds: tuple[Kind, ...], *, zero: bool) -> tuple[Fraction, bool]:
+    """The upper end of a number of which some value is above 0, or 0 itself if that counts, and whether all are."""
     bounded(call, kinds)
-    low, high = kinds[0].ends
-    if float(low) < 0 or (float(low) == 0 and not zero):
-        x = called(call.arguments[0]).replace("this value", "x")
-        raise InputError(
-            f"{operator(call)} could meet a number that is {'negative' if zero else '0 or less'}: "
-            f"write {operator(call)}(GREATEST({x}, {instead})), or declare a higher lower bound."
-        )
-    return low, high
+    high = kinds[0].ends[1]
+    if float(high) < 0 or (float(high) == 0 and not zero):
+        x = f"{called(call.arguments[0])} is always {'negative' if zero else '0 or less'}"
+        raise InputError(f"{operator(call)} has no value here, since {x}: write a number above 0.")
+    return high, not partial(call.operation, kinds)
 
 
 def _sqrt(call: Call, kinds: tuple[Kind, ...]) -> Kind:
-    ends = _above(call, kinds, "0", zero=True)
-    low, high = (Fraction(math.sqrt(float(end))) for end in ends)
-    return intervals.settled(Kind("real", low, high, nullable=kinds[0].nullable))
+    """NULL of negative numbers."""
+    high, always = _some(call, kinds, zero=True)
+    low = max(kinds[0].ends[0], Fraction(0))
+    low, high = (Fraction(math.sqrt(float(end))) for end in (low, high))
+    return intervals.settled(Kind("real", low, high, nullable=kinds[0].nullable or not always))
 
 
 def _log(base: str) -> Rule:
+    """NULL of 0 and of negative numbers. The least number above 0 is a step of the grid; without one, none is."""
+
     def rule(call: Call, kinds: tuple[Kind, ...]) -> Kind:
-        ends = _above(call, kinds, "1", zero=False)
-        low, high = (Fraction(logarithm(float(end), base)) for end in ends)
-        return intervals.settled(Kind("real", low - GRID, high + GRID, GRID, nullable=kinds[0].nullable))
+        high, always = _some(call, kinds, zero=False)
+        low = kinds[0].ends[0] if always else kinds[0].grid
+        most = Fraction(logarithm(float(high), base)) + GRID
+        if low is None or float(low) == 0:
+            return Kind("real", None, Fraction(float(most)))
+        least = Fraction(logarithm(float(low), base)) - GRID
+        return intervals.settled(Kind("real", least, most, GRID, nullable=kinds[0].nullable or not always))
 
     return rule
 

@@ -18,10 +18,11 @@ from noisette.query import intervals
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.kind import Kind, Value
 from noisette.query.known import since_1970
-from noisette.query.requirements import moment, only_null, operator
+from noisette.query.requirements import moment, near_zero, only_null, operator
 from noisette.query.rules import RULES
+from noisette.query.written_size import check_size
 
-__all__ = ["DEEPEST", "declared", "kind_of", "kind_of_call", "kind_of_leaf"]
+__all__ = ["DEEPEST", "declared", "kind_of", "kind_of_call", "kind_of_leaf", "near_zero_in"]
 
 DEEPEST = 24
 """Operations within operations: more would be too deep for the engine."""
@@ -35,6 +36,7 @@ def kind_of(expression: Expression, scope: Mapping[str, Kind]) -> Kind:
     (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120)
     """
     kind = _kind(expression, scope, DEEPEST)
+    check_size(expression)
     if only_null(kind):
         raise InputError("NULL alone has no type: write it within CASE or COALESCE, beside a value.")
     return kind
@@ -56,6 +58,15 @@ def kind_of_call(call: Call, kinds: tuple[Kind, ...]) -> Kind:
         takes = f"{arity.start} or more values" if len(arity) > 1 else f"{arity.start} value" + "s" * (arity.start > 1)
         raise InputError(f"{operator(call)} takes {takes}.")
     return rule(call, kinds)
+
+
+def near_zero_in(expression: Expression, scope: Mapping[str, Kind]) -> str | None:
+    """What to write in place of the first part of an expression that has no bounds because of what is near 0."""
+    if not isinstance(expression, Call):
+        return None
+    if (sentence := near_zero(expression)) and not _kind(expression, scope, DEEPEST).bounded:
+        return sentence
+    return next(filter(None, (near_zero_in(part, scope) for part in expression.arguments)), None)
 
 
 # Leaves

@@ -75,10 +75,11 @@ class Prepared:
         return None in self.request.domains
 
 
-def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prepared:
+def prepare(query: Query, schema: Schema, *, of_two_units: bool = False, narrow: bool = False) -> Prepared:
     """Analyse a query, or say in a sentence why it cannot be answered.
 
-    Rows that belong to two units are for whoever says so: what one unit changes of them is not what it owns.
+    Rows that belong to two units are for whoever says so: what one unit changes of them is not what it owns. So are
+    groups without keys that the conditions exclude (`narrow`): others count on every key.
     """
     if query.sets:
         raise InputError("ROLLUP, CUBE and GROUPING SETS are questions of their own: ask them one by one, in SQL.")
@@ -88,7 +89,7 @@ def prepare(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prep
     check_groups(query, schema)
     both = moved(shape, grouped=bool(query.keys)) if of_two_units else None
     part, limits = contribution(shape, grouped=bool(query.keys), keys=query.keys) if both is None else (both, None)
-    groups = domains_of(query, schema)
+    groups = domains_of(query, schema, narrow=narrow)
     keys, domains = groups.kinds, groups.values
     part = part if groups.cells is None else part.within(groups.cells)
     aggregates = tuple(dict.fromkeys(aggregates_in(query)))
@@ -129,7 +130,7 @@ def selected_among(query: Query, groups: int) -> int:
 
 def answerable(query: Query, schema: Schema, *, of_two_units: bool = False) -> Prepared:
     """The same with all that its answer takes beside what was asked: what vouches for bars, and what a rule needs."""
-    return _ruled(_vouched(prepare(query, schema, of_two_units=of_two_units)), schema)
+    return _ruled(_vouched(prepare(query, schema, of_two_units=of_two_units, narrow=True)), schema)
 
 
 def _vouched(prepared: Prepared) -> Prepared:

@@ -34,9 +34,12 @@ from noisette.privacy import ZCDP, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Measure
 
-__all__ = ["RankTree", "rank_tree"]
+__all__ = ["Ends", "RankTree", "bars", "rank_tree"]
 
 Floats: TypeAlias = NDArray[np.float64]
+Ends: TypeAlias = tuple[Floats, Floats, Floats]
+"""A quantile of each group, and the ends of its error bar."""
+
 _CHILDREN = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
@@ -73,18 +76,13 @@ class RankTree:
         """By how many ranks a quantile is off at most, at that level and whatever the values: for all cells at once."""
         return _width(1 - (1 - level) / self.cells) * max(float(self._deviations(q).max()) for q in self.at)
 
-    def draw(self, counts: NDArray[np.int64], measure: Measure, rng: Random) -> tuple[Floats, Floats, Floats]:
+    def draw(self, counts: NDArray[np.int64], measure: Measure, rng: Random) -> Ends:
         """Of each quantile the cell and the ends of its error bar, in natural units: quantiles first, then groups."""
         if not len(counts):
             return (np.zeros((len(self.at), 0)),) * 3
         upto = self._ranks([np.asarray(self.noise(level, rng), float) for level in self._levels(counts)])
-        ends = np.array([self._read(upto, q) for q in self.at])
-        cell = 0.0 if measure.grid == 1 else 0.5  # a cell stands for all values that are rounded to it
-        wider = np.array([0.0, -cell, cell])[None, :, None]
-        value, low, high = np.moveaxis(
-            (np.clip(ends + wider, 0, self.cells - 1) + measure.low) * float(measure.grid), 1, 0
-        )
-        return value, low, high
+        value, low, high = np.moveaxis(np.array([self._read(upto, q) for q in self.at]), 1, 0)
+        return bars(value, low, high, measure)
 
     # The tree
 
@@ -134,6 +132,14 @@ class RankTree:
         last = np.where(short.any(axis=1), self.cells - 1 - short[:, ::-1].argmax(axis=1), 0)
         low, high = np.minimum(low, high), np.maximum(low, high)
         return np.array([np.clip(np.rint((first + last) / 2), low, high), low, high], float)
+
+
+def bars(value: Floats, low: Floats, high: Floats, measure: Measure) -> Ends:
+    """From cells to values: a cell stands for all that are rounded to it, and the bar spans them."""
+    cell = 0.0 if measure.grid == 1 else 0.5
+    parts = (np.clip(end, 0, measure.cells - 1) for end in (value, low - cell, high + cell))
+    found, lowest, highest = ((part.astype(float) + measure.low) * float(measure.grid) for part in parts)
+    return found, lowest, highest
 
 
 def rank_tree(measure: Measure, at: Sequence[Fraction], share: Promise, change: Sensitivity, level: float) -> RankTree:

@@ -29,7 +29,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,9 @@ from noisette.mechanisms import FlippedQuantile, Quantile
 from noisette.privacy import ZCDP, Promise
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Measure
-from noisette.query.rank_tree import RankTree, rank_tree
+from noisette.query.rank_tree import Ends, RankTree, bars, rank_tree
 
-__all__ = ["Ends", "Ranks", "apart", "ranked", "ranks"]
-
-Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""A quantile of each group, and the ends of its error bar."""
+__all__ = ["Ranks", "apart", "ranked", "ranks"]
 
 One: TypeAlias = Quantile | FlippedQuantile
 Cells: TypeAlias = NDArray[np.int64]
@@ -99,11 +96,12 @@ class Ranks:
         """The quantile of each group and the ends of its error bar, in natural units."""
         if not len(counts):
             return np.zeros(0), np.zeros(0), np.zeros(0)
+        counts = _wide(counts)
         first, last = np.asarray(self.ends[0](counts, rng)), self.ends[-1]
         if last.q == 0:
-            return _bars(first, np.zeros_like(first), first, measure)
+            return bars(first, np.zeros_like(first), first, measure)
         if last.q == 1:
-            return _bars(first, first, np.full_like(first, measure.cells - 1), measure)
+            return bars(first, first, np.full_like(first, measure.cells - 1), measure)
         return _between(first, np.asarray(last(counts, rng)), measure)
 
 
@@ -112,19 +110,14 @@ def _astray(end: One, level: float) -> float:
     return replace(end, cells=end.cells // 2 + 1).rank_error((1 + level) / 2)
 
 
+def _wide(counts: Cells) -> Cells:
+    """At least two cells, as mechanisms want them: beside the only possible value one that stands for no value."""
+    return np.pad(counts, ((0, 0), (0, 1))) if counts.shape[1] == 1 else counts
+
+
 def _between(one: Cells, other: Cells, measure: Measure) -> Ends:
     """The bar spans both draws, in whatever order they come; the quantile is the cell halfway."""
-    return _bars(np.rint((one + other) / 2), np.minimum(one, other), np.maximum(one, other), measure)
-
-
-def _bars(value: NDArray[Any], low: Cells, high: Cells, measure: Measure) -> Ends:
-    """From cells to values."""
-    cell = 0.0 if measure.grid == 1 else 0.5  # a cell stands for all values that are rounded to it
-    below, above = (np.clip(end, 0, measure.cells - 1) for end in (low - cell, high + cell))
-    found, lowest, highest = (
-        (part.astype(float) + measure.low) * float(measure.grid) for part in (value, below, above)
-    )
-    return found, lowest, highest
+    return bars(np.rint((one + other) / 2), np.minimum(one, other), np.maximum(one, other), measure)
 
 
 # Which mechanisms

@@ -9,8 +9,8 @@ from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.kind import LARGEST, Kind, Type
 
 __all__ = [
-    "SIGNS", "alike", "all_of", "bounded", "called", "constants", "moment", "not_null", "numbers", "only_null",
-    "operator",
+    "SIGNS", "alike", "all_of", "bounded", "called", "constants", "moment", "near_zero", "not_null", "numbers",
+    "only_null", "operator",
 ]  # fmt: skip
 
 SIGNS: Mapping[Operation, str] = {
@@ -22,7 +22,8 @@ SIGNS: Mapping[Operation, str] = {
 
 _WORDS: Mapping[Operation, str] = {
     "add_months": "INTERVAL", "add_days": "INTERVAL", "add_seconds": "INTERVAL", "day_number": "DATE_DIFF",
-    "matches": "REGEXP_MATCHES", "weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "as_text": "CAST", "as_date": "CAST",
+    "matches": "REGEXP_MATCHES", "weekday": "ISODOW", "day_of_year": "DAYOFYEAR",
+    "weekday_name": "DAYNAME", "month_name": "MONTHNAME", "as_text": "CAST", "as_date": "CAST",
     "as_timestamp": "CAST", "try_integer": "TRY_CAST", "try_real": "TRY_CAST", "try_date": "TRY_CAST",
 }  # fmt: skip
 
@@ -84,10 +85,33 @@ def numbers(call: Call, kinds: Sequence[Kind]) -> None:
             )
 
 
+def near_zero(argument: Expression) -> str | None:
+    """What to write in place of a quotient or a logarithm without bounds; None of anything else.
+
+    The remedy leaves rows as they are whose values lie within the bounds; other divisors would make other quotients.
+
+    >>> near_zero(Call("divide", (Name("v.price"), Name("v.carat"))))[:60]
+    'price / carat has no bounds, since carat can come near to 0:'
+    """
+    if not isinstance(argument, Call) or argument.operation not in ("divide", "ln", "log2", "log10"):
+        return None
+    quotient = argument.operation == "divide"
+    parts = zip(argument.arguments, "xy", strict=False)
+    names = [part.name.rpartition(".")[2] if isinstance(part, Name) else letter for part, letter in parts]
+    written = " / ".join(names) if quotient else f"{operator(argument)}({names[0]})"
+    bounds = f"LEAST(GREATEST({written}, low), high)" if quotient else f"GREATEST({written}, low)"
+    return (
+        f"{written} has no bounds, since {names[-1]} can come near to 0: write {bounds} with bounds that hold for it, "
+        "or let the owner declare a grid."
+    )
+
+
 def bounded(call: Call, kinds: Sequence[Kind]) -> None:
     """All are numbers with both bounds."""
     numbers(call, kinds)
     for argument, kind in zip(call.arguments, kinds, strict=True):
+        if kind.magnitude is None and (sentence := near_zero(argument)):
+            raise InputError(sentence)
         if kind.magnitude is None:
             column = isinstance(argument, Name)
             declare = f"declare bounds for {called(argument)} in the policy, or " if column else ""

@@ -14,7 +14,7 @@ from typing import TypeVar
 from noisette.errors import InputError
 from noisette.query import intervals
 from noisette.query.date_rules import DATE_RULES
-from noisette.query.expression import Call, Name, Operation
+from noisette.query.expression import Call, Operation
 from noisette.query.kind import Kind, Value, in_order
 from noisette.query.known import MANY, Rule, mapped, truth
 from noisette.query.number_rules import NUMBER_RULES
@@ -22,7 +22,6 @@ from noisette.query.requirements import (
     alike,
     all_of,
     bounded,
-    called,
     constants,
     not_null,
     numbers,
@@ -47,11 +46,10 @@ def _calculated(function: Callable[[Kind, Kind], Kind]) -> Rule:
 
 
 def _divided(call: Call, kinds: tuple[Kind, ...]) -> Kind:
+    """NULL where the divisor is 0."""
     bounded(call, kinds)
-    low, high = kinds[1].ends
-    if float(low) <= 0 <= float(high):
-        x = called(call.arguments[1]) if isinstance(call.arguments[1], Name) else "x"
-        raise InputError(f"The divisor could be 0: write GREATEST({x}, 1), or declare a lower bound above 0.")
+    if all(float(end) == 0 for end in kinds[1].ends):
+        raise InputError("The divisor is always 0, and nothing is divided by it: write another one.")
     return intervals.quotient(*kinds)
 
 

@@ -20,6 +20,7 @@ __all__ = [
     "Schema",
     "Table",
     "Tuples",
+    "all_grouped",
     "least_rows",
     "protected",
     "shown",
@@ -198,6 +199,21 @@ def protected(table: Table) -> str:
     through = " and ".join(link.table for link in table.through)
     rows = f"rows that lead through {through} to" if through else "rows of"
     return f"all {rows} one {in_words(table.unit)} are protected together ({', '.join(limits) or 'no limit yet'})"
+
+
+def all_grouped(schema: Schema) -> Schema:
+    """The tables as they are for what chooses a limit: the groups that it compares are not released.
+
+    >>> from noisette.query.kind import Kind
+    >>> all_grouped({"v": Table("v", (Column("dx", Kind("text"), group=False),))})["v"].column("dx").group
+    True
+    """
+
+    def free(table: Table) -> Table:
+        return replace(table, columns=tuple(replace(column, group=True) for column in table.columns))
+
+    ruled = {name for name, table in schema.items() if not all(column.group for column in table.columns)}
+    return {name: free(table) if name in ruled else table for name, table in schema.items()} if ruled else schema
 
 
 def least_rows(schema: Schema) -> Schema:

@@ -12,7 +12,7 @@ from noisette.query.expression import Call, Expression, Literal
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure
-from noisette.query.operations import kind_of
+from noisette.query.operations import kind_of, near_zero_in
 from noisette.query.shape import Shape
 
 __all__ = [
@@ -40,7 +40,8 @@ def bounded_number(x: Expression, shape: Shape) -> Kind:
         raise InputError("SUM, AVG, VARIANCE, STDDEV and quantiles need a number: COUNT works for anything.")
     if not kind.bounded:
         raise InputError(
-            "What is added up or ranked needs bounds: declare them in the policy, buy them with bounds(column, "
+            near_zero_in(x, shape.columns)
+            or "What is added up or ranked needs bounds: declare them in the policy, buy them with bounds(column, "
             "spend=...) or `noisette buy bounds`, or write LEAST(GREATEST(x, low), high)."
         )
     return kind

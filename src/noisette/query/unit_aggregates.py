@@ -4,9 +4,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from noisette.errors import InputError
-from noisette.query.expression import Call
+from noisette.query.expression import Call, Expression
 from noisette.query.kind import Kind
-from noisette.query.operations import kind_of
+from noisette.query.operations import kind_of, near_zero_in
 from noisette.query.plan import Aggregate
 from noisette.query.shape import Shape
 
@@ -29,18 +29,22 @@ def unit_aggregate(aggregate: Aggregate, shape: Shape) -> Kind:
         case "quantile", 0 | 1:
             return replace(kind, nullable=True)
         case "sum", _:
-            return _summed(_bounded_number(kind))
+            return _summed(_bounded_number(aggregate.of, shape))
         case "mean", _:
-            return replace(_bounded_number(kind), type="real", grid=None, keys=None, nullable=True)
+            return replace(_bounded_number(aggregate.of, shape), type="real", grid=None, keys=None, nullable=True)
         case _:
             raise InputError("Within a sub-query per unit use COUNT, SUM, AVG, MIN or MAX.")
 
 
-def _bounded_number(kind: Kind) -> Kind:
+def _bounded_number(of: Expression, shape: Shape) -> Kind:
+    kind = kind_of(of, shape.columns)
     if not kind.number:
         raise InputError("Only numbers can be added up.")
     if not kind.bounded:
-        raise InputError("Declare bounds for what is added up, or write LEAST(GREATEST(x, low), high).")
+        raise InputError(
+            near_zero_in(of, shape.columns)
+            or "Declare bounds for what is added up, or write LEAST(GREATEST(x, low), high)."
+        )
     return kind
 
 

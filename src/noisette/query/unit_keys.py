@@ -11,7 +11,7 @@ from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
 
-__all__ = ["meet_in_unit", "table_keys", "unit_names"]
+__all__ = ["meet_in_unit", "table_keys", "unit_names", "unit_pairs"]
 
 _Leading: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 """A key that tells whose a row is, the unit or the columns of a table, and the columns of a relation that hold it."""
@@ -44,8 +44,14 @@ def _leading(relation: Relation, schema: Schema) -> tuple[_Leading, ...]:
 
 def meet_in_unit(join: Join, schema: Schema) -> bool:
     """Whether rows of both sides meet only where both belong to the same unit: a key that tells it is joined on."""
+    return bool(unit_pairs(join, schema))
+
+
+def unit_pairs(join: Join, schema: Schema) -> set[tuple[str, str]]:
+    """The pairs of columns that are joined on and tell whose the rows of both sides are."""
     before, after = (_leading(side, schema) for side in (join.left, join.right))
-    return any(a == b and set(zip(x, y, strict=True)) <= set(join.on) for a, x in before for b, y in after)
+    keys = [set(zip(x, y, strict=True)) for a, x in before for b, y in after if a == b]
+    return {pair for key in keys if key <= set(join.on) for pair in key}
 
 
 def _private(relation: Relation, schema: Schema) -> bool:

@@ -209,15 +209,24 @@ def _rounding(own: Kind, kind: Kind) -> Callable[[Any, int], float]:
     return lambda x, digits: scaled(float(_half_away(_half_away(scaled(float(x), 1 / fine)) / several)), grid) + 0.0
 
 
-def _arithmetic(operation: Operation, parts: Sequence[_Meaning], kind: Kind) -> Callable[..., float]:
-    """In doubles, rounded back to the grid where the parts are not exact."""
+def _arithmetic(operation: Operation, parts: Sequence[_Meaning], kind: Kind) -> Callable[..., float | None]:
+    """In doubles, rounded back to the grid where the parts are not exact; NULL by 0."""
     function, grid = _ARITHMETIC[operation], kind.grid
     snap = None if all(exact(part.kind) for part in parts) else grid
-    return lambda a, b: _snapped(function(float(a), float(b)), snap)
+
+    def calculated(a: Any, b: Any) -> float | None:
+        found = function(float(a), float(b))
+        return None if found is None else _snapped(found, snap)
+
+    return calculated
 
 
 def _whole(rounding: Callable[[float], int]) -> Callable[[Any], float]:
     return lambda x: float(x) if math.isinf(x) else float(rounding(float(x))) + 0.0
+
+
+def _logarithm(base: str) -> Callable[[Any], float | None]:
+    return lambda x: logarithm(float(x), base) if x > 0 else None
 
 
 def _like(text: str, pattern: str) -> bool:
@@ -235,11 +244,11 @@ def _connected(decisive: bool) -> Callable[[list[Any]], bool | None]:
     return lambda values: decisive if decisive in values else None if None in values else not decisive
 
 
-_ARITHMETIC: dict[Operation, Callable[[float, float], float]] = {
+_ARITHMETIC: dict[Operation, Callable[[float, float], float | None]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
     "multiply": lambda a, b: a * b,
-    "divide": lambda a, b: a / b,
+    "divide": lambda a, b: a / b if b else None,
 }
 _LOOKING: dict[Operation, Callable[[list[Any]], Any]] = {
     "and": _connected(False),
@@ -265,10 +274,8 @@ _STRICT: dict[Operation, Callable[..., Any]] = {
     "in": lambda x, *others: x in others,
     "like": _like,
     "modulo": lambda x, n: None if n == 0 else int(math.copysign(1, x)) * (abs(int(x)) % abs(int(n))),
-    "sqrt": math.sqrt,
-    "ln": lambda x: logarithm(float(x), "ln"),
-    "log2": lambda x: logarithm(float(x), "log2"),
-    "log10": lambda x: logarithm(float(x), "log10"),
+    "sqrt": lambda x: math.sqrt(x) if x >= 0 else None,
+    **{base: _logarithm(base) for base in ("ln", "log2", "log10")},
     "matches": pattern.found,
     "lower": texts.letter_by_letter(str.lower),
     "upper": texts.letter_by_letter(str.upper),
@@ -293,6 +300,8 @@ _STRICT: dict[Operation, Callable[..., Any]] = {
     "hour": lambda moment: moment.hour,
     "minute": lambda moment: moment.minute,
     "second": lambda moment: moment.second,
+    "weekday_name": lambda day: moments.NAMES["weekday"][day.weekday()],
+    "month_name": lambda day: moments.NAMES["month"][day.month - 1],
     "date_trunc": moments.truncated,
     "add_months": moments.months_later,
     "add_days": moments.days_later,

@@ -10,6 +10,7 @@ in `stored`; all expressions see clean values under quoted names.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -39,6 +40,7 @@ from noisette.exact.number import floor_log2
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.intervals import exact, step_bounds
 from noisette.query.kind import Kind
+from noisette.query.number_rules import partial
 from noisette.query.operations import kind_of, kind_of_call, kind_of_leaf
 from noisette.query.rules import case_parts
 
@@ -120,6 +122,14 @@ def _arithmetic(node: type[exp.Binary]) -> Writer:
     return write
 
 
+def _divided(parts: Sequence[Written], kind: Kind) -> exp.Expr:
+    """A divisor of 0 is NULL, and so is the quotient."""
+    if not partial("divide", [part.kind for part in parts]):
+        return _arithmetic(exp.Div)(parts, kind)
+    divisor = exp.Nullif(this=parts[1].as_double().copy(), expression=number(0.0))
+    return _arithmetic(exp.Div)([parts[0], replace(parts[1], sql=divisor, double=True)], kind)
+
+
 def _rounding(node: type[exp.Func]) -> Writer:
     def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
         return positive_zero(node(this=parts[0].as_double().copy()))
@@ -162,7 +172,7 @@ WRITERS: Mapping[Operation, Writer] = {
     "add": _arithmetic(exp.Add),
     "subtract": _arithmetic(exp.Sub),
     "multiply": _arithmetic(exp.Mul),
-    "divide": _arithmetic(exp.Div),
+    "divide": _divided,
     "negate": lambda parts, kind: binary(exp.Sub, number(0.0), parts[0].as_double()),
     "abs": _rounding(exp.Abs),
     "floor": _rounding(exp.Floor),
@@ -205,8 +215,16 @@ def _missing(operation: Operation, parts: Sequence[Written], sql: exp.Expr) -> t
             return (is_null(sql),)
         case "modulo" | "try_integer" | "try_real" | "try_date":
             return (is_null(sql),)
+        case _ if partial(operation, [part.kind for part in parts]):
+            return (*_together(parts), _undefined(operation, parts))
         case _:
             return _together(parts)
+
+
+def _undefined(operation: Operation, parts: Sequence[Written]) -> exp.Expr:
+    """Whether an operation has no value of numbers that are not NULL."""
+    node, part = {"divide": (exp.EQ, parts[-1]), "sqrt": (exp.LT, parts[0])}.get(operation, (exp.LTE, parts[0]))
+    return binary(node, part.sql, number(0))
 
 
 def _somewhere(part: Written) -> exp.Expr:

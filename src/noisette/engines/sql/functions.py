@@ -30,7 +30,8 @@ from noisette.query import pattern, texts
 from noisette.query.expression import Operation
 from noisette.query.kind import Kind, Type
 from noisette.query.logarithm import GRID, ROOTS, SCALE, TERMS
-from noisette.query.number_rules import steps_to
+from noisette.query.moments import NAMES
+from noisette.query.number_rules import partial, steps_to
 
 __all__ = ["FUNCTIONS", "read_text"]
 
@@ -122,6 +123,17 @@ def _part(name: str) -> Writer:
     return lambda parts, kind: exp.Extract(this=exp.var(name), expression=_moment(parts[0]).copy())
 
 
+def _named(part: str, names: Sequence[str]) -> Writer:
+    """The name that a number stands for; of NULL, NULL."""
+
+    def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
+        found = _part(part)(parts, kind)
+        each = ((binary(exp.EQ, found, number(n)), constant(name)) for n, name in enumerate(names, 1))
+        return choose(*each, otherwise=exp.null())
+
+    return write
+
+
 def _typed(sql: exp.Expr, type: Type) -> exp.Expr:
     return exp.cast(sql, type.upper())
 
@@ -171,9 +183,21 @@ def _round(parts: Sequence[Written], kind: Kind) -> exp.Expr:
     return positive_zero(scaled(rounded(binary(exp.Div, whole, number(float(several)))), kind.grid))
 
 
+def _sqrt(parts: Sequence[Written], kind: Kind) -> exp.Expr:
+    """No negative number comes near the root, where an engine might fail; it is NULL before."""
+    value = parts[0].as_double()
+    if partial("sqrt", [parts[0].kind]):
+        value = choose((exp.LT(this=value.copy(), expression=number(0.0)), exp.null()), otherwise=value)
+    return exp.Sqrt(this=value.copy())
+
+
 def _logarithm(base: str) -> Writer:
+    """Negative numbers become 0, and 0 NULL; GREATEST makes 0 of NULL as well."""
+
     def write(parts: Sequence[Written], kind: Kind) -> exp.Expr:
         root = parts[0].as_double()
+        if partial("ln", [parts[0].kind]):
+            root = exp.Nullif(this=greatest(root, number(0.0)), expression=number(0.0))
         for _ in range(ROOTS):
             root = exp.Sqrt(this=root.copy())
         s = binary(exp.Div, binary(exp.Sub, root, number(1.0)), binary(exp.Add, root, number(1.0)))
@@ -189,7 +213,7 @@ def _logarithm(base: str) -> Writer:
 FUNCTIONS: Mapping[Operation, Writer] = {
     "modulo": _modulo,
     "round": _round,
-    "sqrt": lambda parts, kind: exp.Sqrt(this=parts[0].as_double().copy()),
+    "sqrt": _sqrt,
     "ln": _logarithm("ln"),
     "log2": _logarithm("log2"),
     "log10": _logarithm("log10"),
@@ -217,6 +241,8 @@ FUNCTIONS: Mapping[Operation, Writer] = {
     "hour": _part("hour"),
     "minute": _part("minute"),
     "second": _part("second"),
+    "weekday_name": _named("isodow", NAMES["weekday"]),
+    "month_name": _named("month", NAMES["month"]),
     "date_trunc": _date_trunc,
     "add_months": _later("MONTH"),
     "add_days": _later("DAY"),

@@ -6,8 +6,8 @@ from noisette.errors import InputError
 from noisette.query.expression import Call, Expression, Literal, Operation
 from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
-from noisette.query.sql.functions import repeated
 from noisette.query.sql.names import Scope, date, timestamp
+from noisette.query.written_size import repeated
 
 __all__ = ["as_number", "cast", "constant_cast"]
 

@@ -16,9 +16,10 @@ from noisette.query import pattern
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
 from noisette.query.operations import kind_of
 from noisette.query.sql.casts import cast, constant_cast
-from noisette.query.sql.functions import FUNCTIONS, calculated, date_part, interval, repeated
+from noisette.query.sql.functions import FUNCTIONS, calculated, date_part, interval
 from noisette.query.sql.names import Scope, alike, find, number
 from noisette.query.sql.refusals import refusal
+from noisette.query.written_size import repeated
 
 __all__ = ["OPERATIONS", "expression"]
 

@@ -18,29 +18,11 @@ from noisette.query.kind import Type
 from noisette.query.operations import kind_of
 from noisette.query.sql.names import Scope, alike
 from noisette.query.text_rules import FARTHEST
+from noisette.query.written_size import repeated
 
-__all__ = ["DATE_PARTS", "FUNCTIONS", "Build", "calculated", "date_part", "interval", "repeated", "type_of"]
+__all__ = ["DATE_PARTS", "FUNCTIONS", "Build", "calculated", "date_part", "interval", "type_of"]
 
 Build: TypeAlias = Callable[[list[Expression], Scope], Expression]
-
-LARGEST_SIZE = 2_000
-"""The most nodes of an expression that SQL repeats on its way into the plan."""
-
-_LOGARITHMS = ("ln", "log2", "log10")
-
-
-def repeated(value: Expression, times: int) -> Expression:
-    """A value that is written several times, if it is not too large for that."""
-    if size(value) * times > LARGEST_SIZE:
-        raise InputError("An expression is too large to be repeated: compute it in a sub-query and use its name.")
-    return value
-
-
-def size(value: Expression) -> int:
-    """How many nodes an expression has; engines write what a logarithm is of a dozen times."""
-    if not isinstance(value, Call):
-        return 1
-    return 1 + sum(map(size, value.arguments)) * (14 if value.operation in _LOGARITHMS else 1)
 
 
 def type_of(value: Expression, scope: Scope) -> Type | None:
@@ -160,21 +142,6 @@ def _count(unit: str, at: Expression) -> Expression:
             larger = moments.UNITS[moments.UNITS.index(unit) - 1]
             each = Literal(24 if unit == "hour" else 60)
             return Call("add", (Call("multiply", (_count(larger, at), each)), Call(unit, (at,))))  # type: ignore[arg-type]
-
-
-def _named(part: Operation, names: str) -> Build:
-    """The English name of a weekday or month."""
-
-    def build(given: list[Expression], scope: Scope) -> Expression:
-        number, words = Call(part, (repeated(given[0], 12),)), names.split()
-        same = [(Call("equal", (number, Literal(n))), Literal(word)) for n, word in enumerate(words, 1)]
-        return Call("case", (*(part for pair in same for part in pair), Literal(None)))
-
-    return build
-
-
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday"
-_MONTHS = "January February March April May June July August September October November December"
 
 
 def _date_diff(given: list[Expression], scope: Scope) -> Expression:
@@ -334,8 +301,8 @@ FUNCTIONS: dict[type[exp.Expr], tuple[tuple[str, ...], Build]] = {
     exp.Hour: (("this",), DATE_PARTS["hour"]),
     exp.Minute: (("this",), DATE_PARTS["minute"]),
     exp.Second: (("this",), DATE_PARTS["second"]),
-    exp.Dayname: (("this",), _named("weekday", _DAYS)),
-    exp.Monthname: (("this",), _named("month", _MONTHS)),
+    exp.Dayname: (("this",), plain("weekday_name")),
+    exp.Monthname: (("this",), plain("month_name")),
     exp.Sign: (("this",), _sign),
     exp.Mod: (("this", "expression"), plain("modulo")),
     exp.Round: (("this", "decimals"), _round),

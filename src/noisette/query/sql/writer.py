@@ -41,7 +41,10 @@ _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
 _PREFIX = {"negate": "-", "not": "NOT "}
 _INFIX: dict[str, str] = {name: sign for name, sign in SIGNS.items() if name not in ("negate", "is_null")}
 _INFIX |= {"and": "AND", "or": "OR", "like": "LIKE"}
-_FUNCTION = {"weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "matches": "REGEXP_MATCHES"}  # others as they are named
+_FUNCTION = {  # others as they are named
+    "weekday": "ISODOW", "day_of_year": "DAYOFYEAR", "weekday_name": "DAYNAME", "month_name": "MONTHNAME",
+    "matches": "REGEXP_MATCHES",
+}  # fmt: skip
 _INTERVALS = {"add_months": "MONTH", "add_days": "DAY", "add_seconds": "SECOND"}
 _CASTS = {
     "as_text": "CAST({} AS VARCHAR)", "as_date": "CAST({} AS DATE)", "as_timestamp": "CAST({} AS TIMESTAMP)",

@@ -17,7 +17,7 @@ from noisette.query.kind import LARGEST, Kind
 from noisette.query.operations import kind_of
 from noisette.query.plan import Aggregate, Key, Ordering, PerUnit, Query, Result, ResultCall, aggregates_in
 from noisette.query.prepare import Prepared, prepare
-from noisette.query.schema import Schema
+from noisette.query.schema import Schema, all_grouped
 from noisette.query.stability import shape_of
 from noisette.questions.parts.cells import first_of
 
@@ -59,7 +59,8 @@ class ClippedTotal:
         size = Call("abs", (_present(_TOTAL),))
         arms = [(Call("at_most", (size, Literal(limit))), Literal(i)) for i, limit in enumerate(self.limits)]
         cell = first_of(arms, Literal(len(self.limits)))
-        return prepare(canonical(Query(self.source, (cell,), (("cell", Key(0)), ("n", Aggregate("rows"))))), schema)
+        counted = Query(self.source, (cell,), (("cell", Key(0)), ("n", Aggregate("rows"))))
+        return prepare(canonical(counted), all_grouped(schema))
 
     def clipped(self, limit: Fraction) -> Query:
         """The query with each unit's total clipped."""

@@ -14,7 +14,7 @@ from noisette.privacy import ZCDP, Promise
 from noisette.query.plan import Query, Relation, Scan, aggregates_in
 from noisette.query.prepare import Prepared, prepare
 from noisette.query.reads import tables_of
-from noisette.query.schema import Schema, with_limits
+from noisette.query.schema import Schema, all_grouped, with_limits
 from noisette.query.stability import shape_of
 from noisette.questions.parts.limit_choice import Words
 from noisette.questions.parts.per_unit import groups_of_units, powers, rows_in_a_group, rows_of_units
@@ -63,7 +63,7 @@ def _limits(query: Query, schema: Schema, tables: Sequence[str], rows: int) -> A
     settled = _settled(schema, tables, rows)
     if rows > 1 and not _allowed(query.source, settled):  # a join of that many rows is refused, so the limit matters
         return rows
-    prepared = prepare(query, settled, of_two_units=True)
+    prepared = prepare(query, settled, of_two_units=True, narrow=True)
     return prepared.request.limits, prepared.shape.retained
 
 
@@ -78,7 +78,7 @@ def limits_of_queries(
     """The limits of queries: one for their rows, or one for each table, or two for the groups of a query."""
 
     def prepared(settled: Schema) -> list[Prepared]:
-        return [prepare(query, settled, of_two_units=True) for query in queries]
+        return [prepare(query, settled, of_two_units=True, narrow=True) for query in queries]
 
     [first, *others] = prepared(_settled(schema, tables, 1))
     unbound = not others and unlimited(first.query.source, schema) and schema[tables[0]].limits.groups is None
@@ -102,7 +102,7 @@ def limits_to_choose(
         return _of_tables([source, *others], schema, tables, most)
     limits = tuple(t for t in powers(most) if _holds(prepared, _settled(schema, tables, t), t)) or powers(most)
     words = Words(settled[0].shape.whose)
-    return (ToChoose(tables, "rows", words, limits, rows_of_units(source, limits, schema)),)
+    return (ToChoose(tables, "rows", words, limits, rows_of_units(source, limits, all_grouped(schema))),)
 
 
 def _most(settled: Sequence[Prepared], schema: Schema, tables: Sequence[str]) -> int:
@@ -129,7 +129,7 @@ def _of_tables(sources: Sequence[Relation], schema: Schema, tables: tuple[str, .
         most //= 2
     limits, found = powers(most), []
     for name in tables:
-        prepared = rows_of_units(Scan(name, "t1"), limits, schema)
+        prepared = rows_of_units(Scan(name, "t1"), limits, all_grouped(schema))
         found.append(ToChoose((name,), "rows", Words(prepared.shape.whose, name), limits, prepared))
     return tuple(found)
 
@@ -138,10 +138,11 @@ def _in_groups(settled: Prepared, schema: Schema, tables: tuple[str, ...]) -> tu
     unit, source, keys = settled.shape.whose, settled.query.source, settled.query.keys
     most = _most([settled], schema, tables)
     groups, rows = _quadrupled(min(_groups(settled), most)), _quadrupled(most)
+    free = all_grouped(schema)
     in_groups, in_each = Words(unit, noun="group"), Words(unit, per=" per group")
     return (
-        ToChoose(tables, "groups", in_groups, groups, groups_of_units(source, keys, groups, schema)),
-        ToChoose(tables, "rows_per_group", in_each, rows, rows_in_a_group(source, keys, rows, schema)),
+        ToChoose(tables, "groups", in_groups, groups, groups_of_units(source, keys, groups, free)),
+        ToChoose(tables, "rows_per_group", in_each, rows, rows_in_a_group(source, keys, rows, free)),
     )
 
 
