@@ -45,7 +45,7 @@ def test_several_quantiles_of_one_value(visits):
 
 FAILING = [
     "SELECT MEDIAN(age) AS m FROM visits",
-    "SELECT ward, QUANTILE(age, [0.2, 0.5, 0.7]) AS m FROM visits GROUP BY ward",
+    "SELECT ward, QUANTILE(age, [0.4, 0.6]) AS m FROM visits GROUP BY ward",
     "SELECT ward, MIN(age) AS m FROM visits GROUP BY ROLLUP (ward)",
 ]
 

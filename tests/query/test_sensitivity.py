@@ -32,7 +32,7 @@ from noisette.query.domains import Domains
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
-from noisette.query.prepare import prepare, ruled
+from noisette.query.prepare import answerable, prepare
 from noisette.query.schema import Limits
 from noisette.query.shape import UNIT
 from noisette.query.sql import parse
@@ -212,7 +212,7 @@ RULED = "SELECT {w} ward, sum(x) FROM v{g}ward"
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("limits", LIMITS[1:5], ids=str)
 def test_the_number_of_units_that_a_minimum_frequency_reads(limits, monkeypatch):
-    monkeypatch.setattr("tests.query.worlds.prepare", lambda query, schema, **_: ruled(prepare(query, schema), schema))
+    monkeypatch.setattr("tests.query.worlds.prepare", lambda query, schema, **_: answerable(query, schema))
     worlds = persons(limits, most=2)
     table = replace(worlds.schema["v"], frequency=MinimumFrequency(2))
     worlds = replace(worlds, schema={**worlds.schema, "v": table})
@@ -223,7 +223,7 @@ def test_the_number_of_units_that_a_minimum_frequency_reads(limits, monkeypatch)
 
 
 def test_the_number_of_units_in_few_declared_groups_that_a_minimum_frequency_reads(monkeypatch):
-    monkeypatch.setattr("tests.query.worlds.prepare", lambda query, schema, **_: ruled(prepare(query, schema), schema))
+    monkeypatch.setattr("tests.query.worlds.prepare", lambda query, schema, **_: answerable(query, schema))
     worlds = persons(Limits(rows=5), rows=[(u, ward, 2) for u in (1, 2) for ward in ("a", "b", None)])
     worlds = replace(worlds, schema={"v": replace(worlds.schema["v"], frequency=MinimumFrequency(2))})
     prepared, arrays = measured(RULED, worlds)

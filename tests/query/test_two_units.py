@@ -23,7 +23,7 @@ from noisette.query.canonical import canonical
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
-from noisette.query.prepare import prepare, ruled
+from noisette.query.prepare import answerable, prepare
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
 from noisette.query.stability import shape_of
@@ -166,7 +166,7 @@ def test_an_order_that_depends_on_other_rows_is_noticed(monkeypatch):
 def refused(text, *, per_value=(1, 1), limit=1, **rule):
     tables = {name: replace(one, **rule) for name, one in two_tables(limit, per_value).schema.items()}
     with pytest.raises(InputError) as fault:
-        ruled(prepare(canonical(parse(text, tables)), tables, of_two_units=True), tables)
+        answerable(canonical(parse(text, tables)), tables, of_two_units=True)
     return str(fault.value)
 
 

@@ -180,16 +180,17 @@ class Scene:
     def _estimate(self, aggregate: Aggregate) -> Estimate:
         found = estimate(aggregate, self.prepared.shape, self.prepared.part, self._measured)
         n = vouching(aggregate, self.prepared.shape)
-        if n is None:
-            return found
-        return self._known(self._vouched(found, n, 0), aggregate)
+        return found if n is None else self._known(found, aggregate, n, 0)
 
-    def _known(self, found: Estimate, result: Result) -> Estimate:
-        return found.where_known(self.noises, possible(result, self.prepared))
+    def _known(self, found: Estimate, result: Result, n: Measure | None = None, rows: float = 0) -> Estimate:
+        """The same, with no number where nothing is known, nor in groups of which it is not sure that n exceeds rows.
 
-    def _vouched(self, found: Estimate, n: Measure, rows: float) -> Estimate:
-        """The same, with no number in groups of which it is not sure that they have more rows."""
-        return found.only(self.noised.measures[n] - self.errors.sure[n] > rows)
+        What declarations leave one value for is known anyway.
+        """
+        span = possible(result, self.prepared)
+        if n is not None and span[0] < span[1]:
+            found = found.only(self.noised.measures[n] - self.errors.sure[n] > rows)
+        return found.where_known(self.noises, span)
 
     def _measured(self, measure: Measure) -> Estimate:
         return Estimate.measured(measure, self.noised.measures[measure])
@@ -225,9 +226,9 @@ class Scene:
         found = Estimate.between(*self.noised.quantiles[place])
         if selected_among(self.prepared.query, self.noised.size) > self.errors.most:
             return found.only(np.zeros(self.noised.size, bool))
-        if place in self.errors.rows:
-            found = self._vouched(found, n, self.errors.rows[place] - 1)
-        return self._known(found, aggregate)
+        return self._known(
+            found, aggregate, n if place in self.errors.rows else None, self.errors.rows.get(place, 1) - 1
+        )
 
 
 def columns(scene: Scene) -> list[Column]:

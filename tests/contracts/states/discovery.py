@@ -49,7 +49,8 @@ def is_subject(cls: type) -> bool:
 
 def fields(cls: type) -> set[str]:
     """What is given to an object when it is made, as a dataclass or a named tuple."""
-    return {*getattr(cls, "__dataclass_fields__", ()), *getattr(cls, "_fields", ())}
+    named = getattr(cls, "_fields", ()) if issubclass(cls, tuple) else ()
+    return {*getattr(cls, "__dataclass_fields__", ()), *named}
 
 
 def is_form(cls: type) -> bool:
