@@ -7,7 +7,7 @@ policy. Names of analysts and values of the data are never suggested.
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["closest"]
+__all__ = ["closest", "is_unicode"]
 
 _MOST = 30  # names in one sentence
 
@@ -29,3 +29,12 @@ def closest(name: str, known: Iterable[str], among: str = "there may be", *, lis
         return f"did you mean {folded[found[0]]}?"
     more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
     return f"{among} {', '.join([*names[:_MOST], *more])}."
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written down: a half of a surrogate pair can not.
+
+    >>> is_unicode("é"), is_unicode("a\\ud800")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

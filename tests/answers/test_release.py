@@ -121,6 +121,14 @@ def test_keys_stay_on_one_line():
     assert "2024-01-02" in repr(release(dated))
 
 
+def test_names_of_columns_stay_on_one_line():
+    odd = Column("a\x1b[31m\nb" + "x" * 5000, pyarrow.array([1]))
+    shown = release(odd)
+    assert repr(shown).splitlines()[0].startswith("a·[31m·bxxx")
+    assert len(repr(shown).splitlines()[0]) == 100
+    assert "\x1b" not in shown._repr_html_()
+
+
 def test_many_rows_are_cut():
     shown = repr(release(number("n", list(range(100)), 1)))
     assert "... and 60 more rows" in shown

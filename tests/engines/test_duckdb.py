@@ -707,3 +707,8 @@ def test_steps_at_once_are_those_of_cleaned_values(bounds, nullable):
         request = prepare(parse(text, schema), schema).request
         ways.append(int(source.aggregate(request, schema, bytes(16)).measures[0][0]))
     assert ways[0] == ways[1]
+
+
+def test_the_name_of_a_table_can_be_written_down():
+    with pytest.raises(InputError, match=r"^The name of a table must be valid Unicode"):
+        DuckDB({"a\ud800": table_of(crowd(5))})

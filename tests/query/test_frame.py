@@ -144,3 +144,17 @@ def test_a_column_may_have_any_name_and_that_very_name_comes_first():
         assert rows.sum(name).query.outputs[0][1].of == Name(f"t.{name}")
         assert rows.select(name).group_by(name).count().query.keys[0].name.endswith(name)
     assert isinstance(rows.group_by(k="b-a").count().query.keys[0], Call)  # there is no such column: an expression
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda name: visits.agg(**{name: "COUNT(*)"}),
+        lambda name: visits.select(**{name: "age"}),
+        lambda name: visits.group_by(**{name: "age"}).count(),
+    ],
+)
+def test_names_that_cannot_be_written_down_are_refused(ask):
+    with pytest.raises(InputError, match=r"^The name of a column must be valid Unicode"):
+        ask("a\ud800")
+    assert ask("é\U0001f600") is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.names import is_unicode
 from noisette.query.canonical import normal
 from noisette.query.expression import Expression
 from noisette.query.plan import expression_text
@@ -103,6 +104,8 @@ def names_of(items: list[Item], scope: Scope) -> list[str]:
     taken: set[str] = set()
     names = []
     for place, item in enumerate(items, 1):
+        if not is_unicode(item.alias or ""):
+            raise InputError("The name of a column must be valid Unicode: one of them holds half a character.")
         names.append(free(item.alias or name_of(item.node, scope) or f"column_{place}", taken))
         taken.add(names[-1].casefold())
     return names
