@@ -133,7 +133,7 @@ def _plain(value: Any) -> str:
 def _one_line(text: str, most: int) -> str:
     """A text without what moves a terminal's cursor or colours, and not too long.
 
-    >>> _one_line("a\x1b[31mb", 4)
+    >>> _one_line("a\\x1b[31mb", 4)
     'a·[…'
     """
     seen = "".join(letter if letter.isprintable() else "·" for letter in text[: most + 1])
