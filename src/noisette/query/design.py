@@ -13,8 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from noisette.errors import InputError
@@ -22,6 +21,7 @@ from noisette.exact.number import floor_log2
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
 from noisette.mechanisms.record import to_record
 from noisette.privacy import Approx, Guarantee, Neighbours, Promise
+from noisette.privacy.guarantee import together
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
@@ -134,7 +134,7 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
             for mechanism in one.mechanisms
         ),
     ]
-    total = reduce(add, costs).under(neighbours)
+    total = together(costs).under(neighbours)
     return Design(tuple(tasks), noise, quantiles, keys, total, why, _shown(tasks, noise))
 
 

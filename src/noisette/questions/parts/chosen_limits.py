@@ -16,6 +16,7 @@ from noisette.answers import Column, Lasting
 from noisette.answers.figures import percent
 from noisette.engines.contract import Source
 from noisette.errors import InputError, LimitError, PrivacyError
+from noisette.exact.number import whole_of
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.query.caveats import Omission
@@ -317,7 +318,8 @@ class Adaptive:
         """What was packed; raise PrivacyError if it is not that."""
         line, _, within = kept.partition(b"\n")
         try:
-            found = tuple(Chosen(int(place), int(above)) for place, above in json.loads(line))
+            read = ((whole_of(place, "place"), whole_of(above, "above")) for place, above in json.loads(line))
+            found = tuple(Chosen(*pair) for pair in read)
             plan = self.plans[tuple(one.place for one in found)]
         except (ValueError, TypeError, KeyError):
             raise PrivacyError(_CHANGED) from None
