@@ -12,6 +12,7 @@ from sqlalchemy.engine import URL, default, reflection
 from sqlalchemy.sql import compiler
 
 from noisette import dbapi
+from noisette.exact.number import float_of
 from noisette.query.kind import Type
 
 __all__ = ["NoisetteDialect"]
@@ -48,7 +49,7 @@ class NoisetteDialect(default.DefaultDialect):
         options: dict[str, Any] = dict(url.query)
         for name in ("error", "level"):
             if name in options:
-                options[name] = float(options[name])
+                options[name] = float_of(options[name], name)
         if "bars" in options:
             options["bars"] = options["bars"] not in ("0", "false", "no")
         return [url.database], options

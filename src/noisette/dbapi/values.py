@@ -89,7 +89,7 @@ def _constant(value: Any) -> str:
         case int() | Decimal() if not isinstance(value, Decimal) or value.is_finite():
             return f"{value:f}" if isinstance(value, Decimal) else str(value)
         case float() if math.isfinite(value):
-            return f"{Decimal(repr(value)):f}"
+            return f"{Decimal(repr(float(value))):f}"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime.datetime() if value.tzinfo is None:
