@@ -30,6 +30,8 @@ from noisette.query.ranks import Ranks, RanksTogether, ranked
 
 __all__ = ["Design", "Task", "design", "recorded", "tasks_of"]
 
+_MOST_HISTOGRAMS = 100
+
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
 Ranking: TypeAlias = Mapping[tuple[int, Measure, tuple[Fraction, ...]], Ranks | RanksTogether]  # and which quantiles
@@ -117,6 +119,7 @@ def recorded(mechanism: Any, measure: Measure, change: Sensitivity) -> dict[str,
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
     """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
+    _check_histograms(tasks)
     opened = [i for i, task in enumerate(tasks) if task.members]
     places = [(i, m) for i, task in enumerate(tasks) for m in task.noised]
     asked = sum(len(task.quantiles) for task in tasks)
@@ -136,6 +139,16 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     ]
     total = together(costs).under(neighbours)
     return Design(tuple(tasks), noise, quantiles, keys, total, why, _shown(tasks, noise))
+
+
+def _check_histograms(tasks: Sequence[Task]) -> None:
+    """Raise if quantiles are asked of so many numbers that to count them all would take long: each is read once."""
+    many = sum(len({measure for measure, _ in task.quantiles}) for task in tasks)
+    if many > _MOST_HISTOGRAMS:
+        raise InputError(
+            f"This question takes quantiles of {many:,} different numbers, counted in each set of groups: ask for at "
+            f"most {_MOST_HISTOGRAMS} at once."
+        )
 
 
 def _shown(tasks: Sequence[Task], noise: Mapping[Place, Noisy]) -> dict[int, int]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import pyarrow
@@ -60,10 +61,9 @@ def expected(
     known: Noises | None = None,
 ) -> tuple[Expected, ...]:
     """What to expect of each column that is not a key; `known` errors of measures stand for those of their noise."""
+    forecast = _Forecast(prepared, design, place, neighbours, level, sizes, known)
     return tuple(
-        _Forecast(prepared, design, place, neighbours, level, sizes, known).column(name, result)
-        for name, result in prepared.query.outputs
-        if not isinstance(result, Key)
+        forecast.column(name, result) for name, result in prepared.query.outputs if not isinstance(result, Key)
     )
 
 
@@ -82,9 +82,9 @@ class _Forecast:
     sizes: tuple[int, ...]
     known: Noises | None = None
 
-    @property
+    @cached_property
     def noises(self) -> Noises:
-        """What is known of each measure's error."""
+        """What is known of each measure's error, of all columns at once."""
         return noises(self.design, self.place, self.level) if self.known is None else self.known
 
     def column(self, name: str, result: Result) -> Expected:
@@ -107,13 +107,18 @@ class _Forecast:
 
     def _half_width(self, result: Result, rows: int) -> float:
         """Half the width of the error bar in a group of a given size, at worst over small, middle and large values."""
-        value = self.scene(rows).value(result)
+        value = self.scenes[rows].value(result)
         if not isinstance(value, Estimate):
             return 0.0
         low, high = value.interval(self.noises)
         if any(map(of_pairs, aggregates_of(result))):  # of values that are all alike nothing is known
             return float((high - low)[1] / 2)
         return float(np.max(high - low) / 2)
+
+    @cached_property
+    def scenes(self) -> dict[int, Scene]:
+        """The groups of each size."""
+        return {rows: self.scene(rows) for rows in self.sizes}
 
     def scene(self, rows: int) -> Scene:
         """Three groups of a given size: of the smallest values, of values about 0, of the largest."""
