@@ -50,6 +50,7 @@ PLAIN = {
     },
     "the type of a value": {"policy/tables.py": {"'integer': int", "'real': int"}},
     "checked to be a whole number": {
+        "dbapi/values.py": {"int(value)"},
         "local/wire.py": {"int(value)"},
         "local/partial.py": {"int(count)"},
         "questions/data.py": {"int(value)"},

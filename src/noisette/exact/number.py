@@ -139,8 +139,8 @@ def inside(value: Number, name: str) -> Fraction:
     return number
 
 
-def whole(value: int, name: str, *, least: int = 1) -> int:
-    """Read a whole number that is at least `least`.
+def whole(value: int, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """Read a whole number that is at least `least` and, where given, at most `most`.
 
     >>> whole(3, "k")
     3
@@ -148,6 +148,8 @@ def whole(value: int, name: str, *, least: int = 1) -> int:
     given: object = value
     if isinstance(given, bool) or not isinstance(given, numbers.Integral) or int(given) < least:
         raise InputError(f"{name} must be a whole number, at least {least}.")
+    if most is not None and int(given) > most:
+        raise InputError(f"{name} must be a whole number, at most {most:,}.")
     return int(given)
 
 

@@ -38,7 +38,7 @@ from noisette.query.reads import tables_of
 from noisette.query.schema import Schema
 from noisette.query.shape import ROW
 from noisette.questions.contract import Line, Shell
-from noisette.questions.data import JsonQuestion
+from noisette.questions.data import LARGEST_WHOLE, JsonQuestion
 from noisette.questions.parts.offers import declared
 from noisette.questions.parts.publication import Publication, normal
 from noisette.questions.parts.rows import Rows, rows_of
@@ -117,7 +117,7 @@ class Stream(JsonQuestion):
             raise InputError("A stream ends before the year 10000: make its steps shorter.") from None
         for number, what in ((self.events, "events"), (self.window, "window"), (self.half_life, "half_life")):
             if number is not None:
-                whole(number, what)
+                whole(number, what, most=LARGEST_WHOLE)
 
     @property
     def length(self) -> datetime.timedelta:
