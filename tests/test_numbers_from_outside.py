@@ -48,6 +48,7 @@ PLAIN = {
         "policy/toml.py": {"Fraction(short)", "float(number)"},
         "questions/parts/chosen_limits.py": {"float(CHOOSING)", "float(COUNTING)", "int(choice.limits[place])"},
     },
+    "it ends at once, and what is no number is refused": {"dbapi/dialect.py": {"float(text)"}},
     "the type of a value": {"policy/tables.py": {"'integer': int", "'real': int"}},
     "checked to be a whole number": {
         "dbapi/values.py": {"int(value)"},

@@ -10,9 +10,8 @@ from typing import Any, Protocol
 
 from noisette.answers.record import read
 from noisette.errors import InputError, NoisetteError, PrivacyError
-from noisette.exact.number import fraction_of
 from noisette.mechanisms.contract import Output
-from noisette.mechanisms.record import NUMBER, from_record
+from noisette.mechanisms.record import from_record, number_of
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
 from noisette.privacy.guarantee import together
 from noisette.privacy.sensitivity import Sensitivity
@@ -66,7 +65,7 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     for parts in part.get("candidates", {}).values():
         _check_candidate(parts, mechanism.each, neighbours)
     moved = part["sensitivity"]
-    l1, l2_squared, linf = (fraction_of(moved[name], NUMBER) for name in ("l1", "l2_squared", "linf"))
+    l1, l2_squared, linf = (number_of(moved[name]) for name in ("l1", "l2_squared", "linf"))
     relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
     made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, moved["l0"], neighbours=relation))
     return made if relation is neighbours else made.restated(neighbours)
@@ -97,9 +96,9 @@ def _claimed(claim: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """A promise that a record states."""
     match claim["kind"]:
         case "Pure":
-            return Pure(fraction_of(claim["epsilon"], NUMBER), neighbours=neighbours)
+            return Pure(number_of(claim["epsilon"]), neighbours=neighbours)
         case "Approx":
-            epsilon, delta = (fraction_of(claim[name], NUMBER) for name in ("epsilon", "delta"))
+            epsilon, delta = (number_of(claim[name]) for name in ("epsilon", "delta"))
             return Approx(epsilon, delta, neighbours=neighbours)
         case _:
-            return ZCDP(fraction_of(claim["rho"], NUMBER), neighbours=neighbours)
+            return ZCDP(number_of(claim["rho"]), neighbours=neighbours)

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from noisette.exact.number import fraction_of
+from noisette.mechanisms.record import number_of
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Promise, Pure
 
 __all__ = ["at_some_delta", "bound", "failure", "left", "percent", "promise", "promised", "rounded", "spent"]
@@ -53,7 +53,7 @@ def failure(rules: Mapping[str, Any]) -> str:
     """
     if "failure" not in rules:
         return ""
-    return f" · failure ≤ {rounded(fraction_of(rules['failure'], 'failure'), up=True, digits=3)}"
+    return f" · failure ≤ {rounded(number_of(rules['failure']), up=True, digits=3)}"
 
 
 def promise(guarantee: Guarantee) -> str:

@@ -12,7 +12,6 @@ from sqlalchemy.engine import URL, default, reflection
 from sqlalchemy.sql import compiler
 
 from noisette import dbapi
-from noisette.exact.number import float_of
 from noisette.query.kind import Type
 
 __all__ = ["NoisetteDialect"]
@@ -26,6 +25,13 @@ _TYPES: dict[Type, type[types.TypeEngine[Any]]] = {
     "timestamp": types.DateTime,
 }
 _ASKED = ("spend", "error", "level", "analyst")
+
+
+def _number(text: Any, name: str) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise dbapi.ProgrammingError(f"{name} must be a number: write it once behind the ? of the URL.") from None
 
 
 class NoisetteDialect(default.DefaultDialect):
@@ -49,7 +55,7 @@ class NoisetteDialect(default.DefaultDialect):
         options: dict[str, Any] = dict(url.query)
         for name in ("error", "level"):
             if name in options:
-                options[name] = float_of(options[name], name)
+                options[name] = _number(options[name], name)
         if "bars" in options:
             options["bars"] = options["bars"] not in ("0", "false", "no")
         return [url.database], options

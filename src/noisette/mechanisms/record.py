@@ -18,14 +18,12 @@ from noisette.mechanisms.contract import Mechanism
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["NUMBER", "from_record", "to_record"]
+__all__ = ["from_record", "number_of", "to_record"]
 
 _STORED = {"GumbelTop": "Top", "TriangleCount": "Triangles", "TrimmedAverage": "TrimmedMean"}
 _WORDS = {"None": None, "True": True, "False": False}
 _READERS: dict[type, Callable[[object, str], Any]] = {Fraction: fraction_of, int: whole_of, float: float_of}
-
-NUMBER = "A number of the record"
-"""What errors call it."""
+_NUMBER = "A number of the record"
 
 
 def to_record(mechanism: Any, measure: str, sensitivity: Sensitivity, *, grid: Any = 1) -> dict[str, Any]:
@@ -62,6 +60,15 @@ def from_record(record: Mapping[str, Any]) -> Any:
     if name not in known:
         raise InputError(f"No mechanism here is called {name}: check the record with a newer version.")
     return _built(known[name], record["parameters"])
+
+
+def number_of(text: object) -> Fraction:
+    """An exact number of a record, such as a sensitivity or an epsilon.
+
+    >>> number_of("1/3")
+    Fraction(1, 3)
+    """
+    return fraction_of(text, _NUMBER)
 
 
 def _stored_name(kind: type) -> str:
@@ -103,7 +110,7 @@ def _value(hint: Any, text: Any) -> Any:
     held = _held(hint)
     if Neighbours in held:
         return Neighbours(text)
-    return next((read(text, NUMBER) for kind, read in _READERS.items() if kind in held), text)
+    return next((read(text, _NUMBER) for kind, read in _READERS.items() if kind in held), text)
 
 
 def _held(hint: Any) -> set[Any]:
