@@ -7,7 +7,7 @@ policy. Names of analysts and values of the data are never suggested.
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["absent", "closest"]
+__all__ = ["absent", "closest", "is_unicode"]
 
 _MOST = 30  # names in one sentence
 
@@ -39,3 +39,12 @@ def absent(package: str, name: str, known: Iterable[str]) -> AttributeError:
     """
     nearest = "" if name.startswith("_") else f": {closest(name, known, 'see its documentation', listed=False)}"
     return AttributeError(f"{package} has no {name!r}{nearest}", name=name)
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be written down: a half of a surrogate pair can not.
+
+    >>> is_unicode("é"), is_unicode("a\\ud800")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -161,9 +161,17 @@ def test_warnings_stand_below_the_table_and_in_the_record():
 
 def test_keys_stay_on_one_line():
     odd = Column("key", pyarrow.array(["a\nb", "x" * 99]))
-    assert repr(release(odd)).splitlines()[1:3] == ["a·b", "x" * 39 + "…"]
+    assert repr(release(odd)).splitlines()[1:3] == ["a\\nb", "x" * 39 + "…"]
     dated = Column("day", pyarrow.array([datetime.date(2024, 1, 2)]))
     assert "2024-01-02" in repr(release(dated))
+
+
+def test_names_of_columns_stay_on_one_line():
+    odd = Column("a\x1b[31m\nb" + "x" * 5000, pyarrow.array([1]))
+    shown = release(odd)
+    assert repr(shown).splitlines()[0].startswith("a\\u001b[31m\\nbxxx")
+    assert len(repr(shown).splitlines()[0]) == 100
+    assert "\x1b" not in shown._repr_html_()
 
 
 def test_many_rows_are_cut():

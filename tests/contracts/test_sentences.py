@@ -390,6 +390,11 @@ PATTERNS = [
     OUTSIDE, SMOOTHED, ABOUT, ABSENT, CREDITED, EMPTY, RARE, MEASURED, LIMITED,
     UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN, MADE_UP,
 ]  # fmt: skip
+PATTERNS.append(
+    re.compile(
+        r"Rows are selected by noisy numbers, so error bars are so wide that they hold for all.* groups at once\."
+    )
+)
 PATTERNS.append(re.compile(r"Of more than [\d,]+ rows with one value, [\d,]+ count\."))
 PATTERNS.append(
     re.compile(r"± covers the noise of all truncations, not what this leaves out; the owner can .* in the policy\.")

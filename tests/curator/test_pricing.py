@@ -1,6 +1,7 @@
 """An error instead of a spend: the noise that takes least of what is left, by the rules the ledger opened with."""
 
 import json
+import math
 
 import pyarrow
 import pytest
@@ -177,3 +178,19 @@ def test_of_two_that_fit_once_the_one_that_leaves_more_is_chosen():
     found = data.explain(COUNT, error=8)
     assert (found.spend.delta, found.prices.more) == (0, 1)
     assert isinstance(found.spend, Pure)
+
+
+@pytest.mark.parametrize("error", [1e-300, 5e-324])
+@pytest.mark.parametrize("budget", [BUDGET, Pure(10)])
+def test_the_smallest_errors_have_a_price_or_a_sentence(budget, error):
+    data = visits(budget)
+    assert data.explain(COUNT, error=error).error == 0  # a whole number, that is right so often
+    with pytest.raises((InputError, BudgetError)):
+        data.ask(SIX["average"][0], error=error, rows=1000)
+    assert not data.ledger.entries
+
+
+@pytest.mark.parametrize("error", [10**400, math.inf, math.nan, 0, "30"])
+def test_what_is_no_error_is_one_sentence(error):
+    with pytest.raises(InputError, match=r"^error must be a number above 0"):
+        visits().ask(COUNT, error=error)

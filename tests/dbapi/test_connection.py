@@ -3,8 +3,10 @@
 import datetime
 import math
 import threading
+from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pyarrow
 import pytest
 from pyarrow import parquet
@@ -261,6 +263,9 @@ def test_a_spent_budget(curator):
         (-3, "-3"),
         (1e-7, "0.0000001"),
         (0.1, "0.1"),
+        (np.float64(0.5), "0.5"),
+        (np.int64(-7), "-7"),
+        (Decimal("1.50"), "1.50"),
         ("it's", "'it''s'"),
         ("\\' OR 1=1 --", "'\\'' OR 1=1 --'"),
         (datetime.date(2024, 1, 2), "DATE '2024-01-02'"),
@@ -273,7 +278,14 @@ def test_a_parameter_is_one_constant(value, written):
     read(text)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, b"x", object(), [1], datetime.datetime.now(datetime.UTC)])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(math.nan, math.inf, b"x", object(), [1], datetime.datetime.now(datetime.UTC), np.bool_(True)),
+        *(1e300, 10**40, 10**5000, Decimal("1e999999999"), Decimal("1e-999999999"), Decimal("NaN"), np.float64("inf")),
+    ],
+    ids=lambda value: type(value).__name__,
+)
 def test_other_parameters_are_refused(value):
     with pytest.raises(InputError, match="A parameter is"):
         filled("?", [value])

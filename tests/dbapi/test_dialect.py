@@ -12,6 +12,7 @@ from sqlalchemy.pool import NullPool, QueuePool
 from tests.dbapi.test_connection import BY_WARD, PEOPLE, POLICY
 
 import noisette as nz
+from noisette import dbapi
 from noisette.dbapi import connect
 
 
@@ -102,3 +103,9 @@ def test_a_url_without_a_ledger_is_refused(tmp_path):
 def test_a_url_without_a_path():
     with pytest.raises(sqlalchemy.exc.ProgrammingError, match="Name what to open"):
         create_engine("noisette://").connect()
+
+
+@pytest.mark.parametrize("option", ["error=x", "level=high", "error=1&error=2"])
+def test_an_option_that_is_no_number_is_one_sentence(option):
+    with pytest.raises(dbapi.ProgrammingError, match="must be a number: write it once"):
+        create_engine(f"noisette:///visits.parquet?{option}").connect()

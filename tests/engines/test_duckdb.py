@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from noisette.engines.duckdb import fetch as fetching
 from noisette.engines.duckdb import retained as retaining
+from noisette.engines.duckdb import session
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql.syntax import number
@@ -707,3 +708,28 @@ def test_steps_at_once_are_those_of_cleaned_values(bounds, nullable):
         request = prepare(parse(text, schema), schema).request
         ways.append(int(source.aggregate(request, schema, bytes(16)).measures[0][0]))
     assert ways[0] == ways[1]
+
+
+def test_the_name_of_a_table_can_be_written_down():
+    with pytest.raises(InputError, match=r"^The name of a table must be valid Unicode"):
+        DuckDB({"a\ud800": table_of(crowd(5))})
+
+
+@pytest.mark.parametrize(("table", "limits"), [(ROWS, None), (PEOPLE, MANY)], ids=["all rows", "retained rows"])
+@pytest.mark.parametrize("method", ["aggregate", "partial"])
+def test_a_statement_writes_the_columns_it_counts_and_no_others(monkeypatch, method, table, limits):
+    """Counted in characters: if each histogram's statement wrote the columns of all of them, it would be the square."""
+
+    def written(many):
+        texts = []
+        original = session.text_of
+        monkeypatch.setattr(session, "text_of", lambda tree: texts.append(original(tree)) or texts[-1])
+        ages = [Call("multiply", (age, Literal(n + 1))) for n in range(many)]
+        measures = tuple(Measure("histogram", each, Fraction(1), 0, 9) for each in ages)
+        request = Request(Scan("t", "t"), (), (), (*measures, Measure("rows")), limits)
+        getattr(DuckDB({"t": table_of(crowd(20))}, {"t": table}), method)(request, {"t": table}, SECRET)
+        monkeypatch.setattr(session, "text_of", original)
+        return sum(map(len, texts))
+
+    none, few, many = written(0), written(5), written(20)
+    assert many - none < 5 * (few - none)

@@ -93,6 +93,45 @@ def test_what_could_fail_or_hide_rows_is_refused(url, made, said):
         open_source({"odd": (url.replace("postgres:@", "clerk:@"), "odd")})
 
 
+FOREIGN = (
+    "DO $$ BEGIN CREATE FOREIGN DATA WRAPPER nowhere; EXCEPTION WHEN duplicate_object THEN END $$",
+    "DO $$ BEGIN CREATE SERVER nowhere FOREIGN DATA WRAPPER nowhere; EXCEPTION WHEN duplicate_object THEN END $$",
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        (
+            "CREATE TABLE odd (x int) PARTITION BY RANGE (x)",
+            "CREATE FOREIGN TABLE odd_low PARTITION OF odd FOR VALUES FROM (0) TO (9) SERVER nowhere",
+        ),
+        (
+            "CREATE TABLE odd (x int) PARTITION BY RANGE (x)",
+            "CREATE TABLE odd_low PARTITION OF odd FOR VALUES FROM (0) TO (9) PARTITION BY RANGE (x)",
+            "CREATE FOREIGN TABLE odd_lowest PARTITION OF odd_low FOR VALUES FROM (0) TO (3) SERVER nowhere",
+        ),
+        ("CREATE TABLE odd (x int)", "CREATE FOREIGN TABLE odd_more () INHERITS (odd) SERVER nowhere"),
+    ],
+    ids=["partition", "of a partition", "child"],
+)
+def test_a_table_of_which_a_part_is_foreign_is_refused(url, made):
+    run(url, *FOREIGN, *made)
+    with pytest.raises(InputError, match=r"^A part of odd is a foreign table, which could fail on some row: "):
+        open_source({"odd": (url, "odd")})
+    assert open_source({"visits": (url, "visits")}).tables == ("visits",)
+
+
+def test_a_table_of_which_all_parts_are_stored_is_read(url):
+    run(
+        url,
+        "CREATE TABLE parted (x int) PARTITION BY RANGE (x)",
+        "CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (0) TO (9)",
+        "INSERT INTO parted VALUES (1), (2)",
+    )
+    assert open_source({"parted": (url, "parted")}).stored("parted") == {"x": "INTEGER"}
+
+
 def test_columns_that_no_question_can_use_are_named_with_a_cure(url):
     run(url, "CREATE TABLE odd (who int, c char(3), z timestamptz, j json)")
     assert open_source(url).stored("odd") == {

@@ -110,3 +110,29 @@ def test_nearest_float_brackets(x):
 def test_nearest_float_beyond_all_floats():
     assert number.nearest_float(Fraction(10**400), up=True) == math.inf
     assert number.nearest_float(Fraction(10**400), up=False) == 1.7976931348623157e308
+
+
+LONGER = Fraction(3**4000, 7**3000)  # than people may write, and than programs do
+
+
+@given(st.fractions() | st.integers() | st.just(LONGER))
+def test_what_programs_write_is_read_again(x):
+    assert number.fraction_of(str(x), "x") == x
+    if x == int(x):
+        assert number.whole_of(str(int(x)), "x") == x
+
+
+@given(st.floats(allow_nan=False))
+def test_floats_that_programs_write_are_read_again(x):
+    assert number.float_of(str(x), "x") == x
+
+
+@pytest.mark.parametrize("read", [number.fraction_of, number.whole_of, number.float_of])
+@pytest.mark.parametrize(
+    "written", ["1e1000000000", "1e-1000000000", "9" * 5000, "1/0", "", "x", None, [], {}, True, "1" * 10**6]
+)
+def test_what_nobody_writes_is_one_sentence(read, written):
+    if read is number.float_of and isinstance(written, str) and written.startswith("1e"):
+        return  # infinite, or 0
+    with pytest.raises(InputError, match=r"^The scale must be "):
+        read(written, "The scale")

@@ -134,3 +134,30 @@ def test_precision_is_what_was_asked_for_and_stays_private():
     assert mpmath.mp.prec == before
     assert abs(Fraction(*mpmath.libmp.to_rational(root._mpf_)) ** 2 - 2) < Fraction(1, 2**490)
     assert precision(53).prec == 53
+
+
+class Counted(Fraction):
+    """A fraction that counts the digits of the sums it takes part in."""
+
+    digits = 0
+
+    def __add__(self, other):
+        found = Counted(Fraction(self) + Fraction(other))
+        Counted.digits += found.denominator.bit_length()
+        return found
+
+    __radd__ = __add__
+
+
+def test_a_sum_of_many_is_exact_and_takes_few_digits():
+    parts = [Counted(1, 10**6 + n) for n in range(256)]
+    Counted.digits = 0
+    one_by_one = sum(parts, Counted(0))
+    slow, Counted.digits = Counted.digits, 0
+    assert rational.exact_sum(parts) == one_by_one
+    assert Counted.digits < slow / 5
+
+
+@given(st.lists(fractions(-10, 10)))
+def test_a_sum_is_the_sum(parts):
+    assert rational.exact_sum(parts) == sum(parts, Fraction(0))

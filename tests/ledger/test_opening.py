@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+from fractions import Fraction
 
 import pytest
 from tests.curator.clinic import opened
@@ -201,3 +202,54 @@ def test_a_ledger_whose_fingerprints_have_declared_types_goes_on(tmp_path):
     rules["unit"] = "x"
     with pytest.raises(PrivacyError, match="The data changed"):
         nz.open(file, budget=1, policy={"tables": {"a": rules}}, ledger=ledger)
+
+
+# A ledger and links to it are one ledger
+
+
+def spent_twice(first, second):
+    """A question through one path and another one through the next, and what is spent by then."""
+    for n, path in enumerate((first, second)):
+        curator = opened(BUDGET, ledger=path)
+        curator.sql(f"SELECT COUNT(*) AS n FROM visits WHERE age > {n}", spend="0.3")
+        spent = curator.budget.spent
+        curator.ledger.close()
+    return spent
+
+
+@pytest.mark.parametrize("linked_first", [True, False])
+def test_a_ledger_that_is_opened_through_a_link_is_the_same(tmp_path, linked_first):
+    (tmp_path / "other").mkdir()
+    file, link = tmp_path / "l.db", tmp_path / "other" / "linked.db"
+    link.symlink_to(file)
+    pair = (link, file) if linked_first else (file, link)
+    assert spent_twice(*pair).epsilon == Fraction(6, 10)
+    assert sorted(path.name for path in (tmp_path / "other").iterdir()) == ["linked.db"]
+
+
+def test_a_head_that_an_earlier_version_kept_beside_a_link_is_known(tmp_path):
+    (tmp_path / "other").mkdir()
+    file, link = tmp_path / "l.db", tmp_path / "other" / "linked.db"
+    link.symlink_to(file)
+    opened_once = opened(BUDGET, ledger=file)
+    opened_once.sql(COUNT, spend="0.3")
+    opened_once.ledger.close()
+    (tmp_path / "l.db-head").rename(tmp_path / "other" / "linked.db-head")
+    assert spent_twice(link, file).epsilon == Fraction(9, 10)
+
+
+def test_without_its_head_a_linked_ledger_is_still_refused(tmp_path):
+    file, link = tmp_path / "l.db", tmp_path / "linked.db"
+    link.symlink_to(file)
+    spent_twice(file, link)
+    (tmp_path / "l.db-head").unlink()
+    for path in (file, link):
+        with pytest.raises(PrivacyError, match="not the one that was written last"):
+            spent_twice(path, path)
+
+
+def test_links_in_a_circle_are_one_sentence(tmp_path):
+    (tmp_path / "a.db").symlink_to(tmp_path / "b.db")
+    (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
+    with pytest.raises(NoisetteError):
+        opened(BUDGET, ledger=tmp_path / "a.db")

@@ -123,3 +123,21 @@ def test_the_json_says_all_that_a_client_needs():
     assert found["limits"] == [1008, 1009, 4]
     assert found["parameters"] == {"epsilon": "1", "domain": 1000, "buckets": 4}
     assert (found["round"], found["version"], len(found["fingerprint"])) == (7, 1, 8)
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 4000, "1e308", "-1", '"1e1000000000"', '"1e-1000000000"', "[]", "{}", "null", "1.5"]
+)
+@pytest.mark.parametrize("name", ["epsilon", "domain"])
+def test_numbers_of_a_strangers_round_are_refused(name, number):
+    said = json.loads(Round(local.GRR(1, domain=3), number=7).to_json())
+    said["parameters"][name] = "@"
+    with pytest.raises(InputError, match=r"^This (is not a round file|round file was changed)"):
+        Round.from_json(json.dumps(said).replace('"@"', number))
+
+
+def test_a_large_round_is_not_read(monkeypatch):
+    text = Round(local.GRR(1, domain=3), number=7).to_json()
+    monkeypatch.setattr("noisette.local.wire._LONGEST", len(text) - 1)
+    with pytest.raises(InputError, match=r"^A round file has at most"):
+        Round.from_json(text)

@@ -2,6 +2,8 @@
 
 import math
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from statistics import NormalDist
 
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 
 import noisette as nz
 from noisette.errors import InputError, PrivacyError
+from noisette.mechanisms import Gaussian, Geometric
 from noisette.privacy import as_promise
+from noisette.privacy.guarantee import losses_of, together
 from noisette.privacy.neighbours import Neighbours
 
 ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
@@ -219,3 +223,21 @@ def test_gaussian_differential_privacy_is_a_profile():
     assert nz.Profile.gaussian("1/2").delta_at(1) == pytest.approx(truth, rel=1e-9)
     four = nz.Profile.gaussian("1/2") * 4
     assert four.delta_at(1) == pytest.approx(nz.Profile.gaussian(1).delta_at(1), rel=1e-9), "mu adds in squares"
+
+
+SUMMANDS = [
+    *PROMISES, nz.Pure(0), nz.Pure(7), nz.ZCDP(2), nz.Approx(1, "1e-6") + nz.ZCDP("0.1"),
+    *(kind(scale).guarantee(1) for kind in (Geometric, Gaussian) for scale in ("7/3", 5, 11)),
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(SUMMANDS), min_size=1, max_size=6))
+def test_together_is_one_after_the_other(parts):
+    found, expected = together(parts), reduce(add, parts)
+    assert found == expected
+    assert losses_of(found) == losses_of(expected) or len(parts) == 1
+
+
+def test_together_keeps_relations_apart():
+    with pytest.raises(PrivacyError, match="does not add to one"):
+        together([nz.Pure(1, neighbours=Neighbours.REPLACE), nz.Pure(1, neighbours=Neighbours.ADD_REMOVE)])

@@ -10,6 +10,7 @@ from tests.query.tables import SCHEMA
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
+from noisette.query import answer
 from noisette.query.design import Design
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
@@ -274,3 +275,31 @@ def test_quantiles_of_several_questions_are_drawn_together():
     assert len(designed(*texts[:2], spend=PURE).quantiles) == 2
     rows = "SELECT quantile(age, 0.3) FROM visits WHERE smoker"
     assert len(designed(*texts, rows, spend=PURE).quantiles) == 2
+
+
+def medians(many, keys=""):
+    return f"SELECT {keys}{', '.join(f'median(age * {n + 1}) AS m{n}' for n in range(many))} FROM visits"
+
+
+def test_quantiles_of_many_numbers_are_refused_before_anything_is_paid():
+    listed = ", ".join(f"quantile(age, 0.{n:03d}) AS q{n}" for n in range(1, 200))
+    assert designed(f"SELECT {listed} FROM visits", spend=PURE)  # of one number: it is counted once
+    assert designed(medians(100), spend=PURE)
+    with pytest.raises(InputError, match=r"^This question takes quantiles of 101 different numbers"):
+        designed(medians(101), spend=PURE)
+    with pytest.raises(InputError, match=r"^This question takes quantiles of 105 different numbers"):
+        designed(medians(35, "ward, smoker, ") + " GROUP BY ROLLUP (ward, smoker)", spend=PURE)
+    with pytest.raises(InputError, match=r"^This question takes quantiles of 120 different numbers"):
+        designed(medians(60) + " WHERE age > 3", medians(60), spend=PURE)
+
+
+def test_what_to_expect_of_many_columns_looks_at_each_noise_once(monkeypatch):
+    looked = []
+    original = answer._noise
+    monkeypatch.setattr(answer, "_noise", lambda *given: looked.append(given) or original(*given))
+    text = f"SELECT {', '.join(f'sum(age * {n + 1}) AS s{n}' for n in range(20))} FROM visits"
+    offer = offered(text, spend=PURE)
+    looked.clear()
+    [expected] = offer.expected()
+    assert len(expected) == 20
+    assert 20 <= len(looked) <= 2 * 20  # 20 * 20 if each column looked at all of them

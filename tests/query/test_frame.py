@@ -167,3 +167,17 @@ def test_the_ends_of_an_error_bar_have_names_of_their_own(end):
     with pytest.raises(InputError, match="is an end of the error bar"):
         visits.group_by(**{end: "ward"}).agg(n="COUNT(*)")
     parse(f"SELECT ward AS n, COUNT(*) AS {end} FROM visits GROUP BY ward", SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda name: visits.agg(**{name: "COUNT(*)"}),
+        lambda name: visits.select(**{name: "age"}),
+        lambda name: visits.group_by(**{name: "age"}).count(),
+    ],
+)
+def test_names_that_cannot_be_written_down_are_refused(ask):
+    with pytest.raises(InputError, match=r"^The name of a column must be valid Unicode"):
+        ask("a\ud800")
+    assert ask("é\U0001f600") is not None

@@ -250,3 +250,42 @@ def hospital_offer(made):
 
 
 SCHEMA = hospital().schema
+
+
+# Numbers and keys of strangers
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"workload": {"queries": [{"age": [0, 9]}, {"age": [5, 60]}], "weights": ["1e310", 1]}}',
+        '{"sparse_table": {"columns": ["ward", "age"], "size": "1e-310"}}',
+        '{"trimmed_mean": {"column": "cost", "trim": @}}',
+        '{"oracle": {"columns": ["ward"], "updates": null}}',
+        '{"hierarchy": {"column": "ward", "groups": {"a": [["surgery"]]}}}',
+        '{"hierarchy": {"column": "ward", "groups": {"a": [{}]}}}',
+        '{"stream": {"time": "day", "since": "2024-01-01", "until": "2024-02-01", "events": @}}',
+        '{"stream": {"time": "day", "since": "2024-01-01", "until": "2024-02-01", "every": "99999999999999 days"}}',
+        '{"above": {"threshold": 3, "positives": @}}',
+        '{"oracle": {"columns": ["ward"], "threshold": @}}',
+    ],
+)
+def test_unusual_numbers_are_one_sentence_and_cost_nothing(clinic, text):
+    entries = len(clinic.ledger.entries)
+
+    def ask():
+        question = from_json(text.replace("@", "9" * 4000))
+        ask = clinic.stream if hasattr(question, "stream") else clinic.ask
+        return ask(question, spend=nz.Approx("0.1", "1e-7"))
+
+    with pytest.raises(InputError):
+        ask()
+    assert len(clinic.ledger.entries) == entries
+
+
+@pytest.mark.parametrize("constant", ["1/3", "1", "'x'", "NULL"])
+@pytest.mark.parametrize("name", ["histogram", "mode", "top", "ranges", "fourier"])
+def test_a_constant_makes_no_groups(clinic, name, constant):
+    fields = {"column": constant} | ({"k": 2} if name == "top" else {})
+    with pytest.raises(InputError, match=r"^A constant makes no groups"):
+        clinic.explain(from_json(json.dumps({name: fields})), spend=nz.Approx("0.1", "1e-7"))

@@ -6,18 +6,17 @@ ledger proves: that these numbers, bars, mechanisms and sensitivities are those 
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import reduce
-from operator import add
 from typing import Any, Protocol
 
 from noisette.answers.record import read
 from noisette.errors import InputError, NoisetteError, PrivacyError
 from noisette.mechanisms.contract import Output
-from noisette.mechanisms.record import from_record
+from noisette.mechanisms.record import from_record, number_of
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Profile, Pure
+from noisette.privacy.guarantee import together
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["check"]
+__all__ = ["check", "promised_by"]
 
 
 class Chain(Protocol):
@@ -35,21 +34,21 @@ def check(record: str, *, ledger: Chain | None = None) -> Guarantee:
     scale together, is not found. With the ledger that the release was charged to, any change is found.
     """
     found = read(record)
-    total = _total(found)
+    total = promised_by(found)
     if ledger is not None:
         ledger.confirm(found)
     return total
 
 
-def _total(found: Mapping[str, Any]) -> Guarantee:
-    """What the mechanisms promise together, if that is what is claimed."""
+def promised_by(found: Mapping[str, Any]) -> Guarantee:
+    """What the mechanisms of a record promise together, if that is what is claimed."""
     try:
         neighbours = Neighbours(found["neighbours"])
-        total = reduce(add, [_promised(part, neighbours) for part in found["mechanisms"]]).under(neighbours)
+        total = together([_promised(part, neighbours) for part in found["mechanisms"]]).under(neighbours)
         kept = _kept(total, found["guarantee"], neighbours)
     except NoisetteError:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError):
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError, RecursionError):
         raise InputError("The mechanisms of the record cannot be built again: check it with a newer version.") from None
     if not kept:
         raise PrivacyError("The record claims more than its mechanisms promise: do not rely on it.")
@@ -66,7 +65,7 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     for parts in part.get("candidates", {}).values():
         _check_candidate(parts, mechanism.each, neighbours)
     moved = part["sensitivity"]
-    l1, l2_squared, linf = (Fraction(moved[name]) for name in ("l1", "l2_squared", "linf"))
+    l1, l2_squared, linf = (number_of(moved[name]) for name in ("l1", "l2_squared", "linf"))
     relation = Neighbours(part.get("relation", neighbours))  # outputs of blocks are replaced, whatever units do
     made: Guarantee = mechanism.guarantee(Sensitivity(l1, l2_squared, linf, moved["l0"], neighbours=relation))
     return made if relation is neighbours else made.restated(neighbours)
@@ -75,7 +74,7 @@ def _promised(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
 def _one_of(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """The promise that each of several plans keeps; which of them was carried out, an earlier part decided."""
     for parts in part["one of"].values():
-        total = reduce(add, [_promised(one, neighbours) for one in parts]).under(neighbours)
+        total = together([_promised(one, neighbours) for one in parts]).under(neighbours)
         if not _kept(total, part["promise"], neighbours):
             raise PrivacyError("A plan of the record costs more than it may: do not rely on it.")
     return _claimed(part["promise"], neighbours)
@@ -83,7 +82,7 @@ def _one_of(part: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
 
 def _check_candidate(parts: Any, each: Fraction, neighbours: Neighbours) -> None:
     """What a run of `BestOf` costs is what its guarantee rests on."""
-    if not reduce(add, [_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
+    if not together([_promised(one, neighbours) for one in parts]) <= Pure(each, neighbours=neighbours):
         raise PrivacyError("A candidate of the record costs more than a run may: do not rely on it.")
 
 
@@ -97,8 +96,9 @@ def _claimed(claim: Mapping[str, Any], neighbours: Neighbours) -> Guarantee:
     """A promise that a record states."""
     match claim["kind"]:
         case "Pure":
-            return Pure(Fraction(claim["epsilon"]), neighbours=neighbours)
+            return Pure(number_of(claim["epsilon"]), neighbours=neighbours)
         case "Approx":
-            return Approx(Fraction(claim["epsilon"]), Fraction(claim["delta"]), neighbours=neighbours)
+            epsilon, delta = (number_of(claim[name]) for name in ("epsilon", "delta"))
+            return Approx(epsilon, delta, neighbours=neighbours)
         case _:
-            return ZCDP(Fraction(claim["rho"]), neighbours=neighbours)
+            return ZCDP(number_of(claim["rho"]), neighbours=neighbours)

@@ -7,6 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
+from noisette.mechanisms.record import number_of
 from noisette.privacy import ZCDP, Approx, Guarantee, Profile, Promise, Pure
 
 __all__ = ["at_some_delta", "bound", "failure", "left", "percent", "promise", "promised", "rounded", "spent"]
@@ -50,7 +51,9 @@ def failure(rules: Mapping[str, Any]) -> str:
     >>> failure({"minimum_frequency": 10, "failure": "1/1000000"}), failure({})
     (' · failure ≤ 1e-6', '')
     """
-    return f" · failure ≤ {rounded(Fraction(rules['failure']), up=True, digits=3)}" if "failure" in rules else ""
+    if "failure" not in rules:
+        return ""
+    return f" · failure ≤ {rounded(number_of(rules['failure']), up=True, digits=3)}"
 
 
 def promise(guarantee: Guarantee) -> str:

@@ -12,9 +12,9 @@ from noisette.text import cell, html_table, in_notebook, visible
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["UNKNOWN", "Cell", "as_csv", "as_html", "as_text", "below", "shown"]
+__all__ = ["UNKNOWN", "Cell", "as_csv", "as_html", "as_text", "below", "heading", "shown"]
 
-_MOST_ROWS, _LONGEST = 40, 40
+_MOST_ROWS, _LONGEST, _LONGEST_NAME = 40, 40, 100
 _PICTURE, _LINES = 115, 5
 _LIGHT = ' class="light"'
 
@@ -38,7 +38,7 @@ def as_text(columns: Sequence[Column]) -> list[str]:
 
 def as_html(columns: Sequence[Column], below: Sequence[str]) -> str:
     """The same for a notebook: numbers to the right, what follows the ± in a lighter colour, and lines below."""
-    head = [cell(column.name, "th", _place(column)) for column in columns]
+    head = [cell(heading(column), "th", _place(column)) for column in columns]
     rows = zip(*([_td(column, part) for part in shown(column)] for column in columns), strict=True)
     notes = [note for note in (_more(columns), *below) if note]
     return in_notebook(html_table(head, rows), *(cell(note, "p") for note in notes))
@@ -106,12 +106,17 @@ def _laid(column: Column) -> list[str]:
         + (f" ± {cell.half.rjust(halves)}" if cell.half else "")
         for cell in cells
     ]
-    name = visible(column.name)
+    name = heading(column)
     width = max(map(len, [name, *texts]))
     place = (
         str.rjust if _number(column) and all(cell.half for cell in cells) == any(c.half for c in cells) else str.ljust
     )
     return [place(text, width) for text in [name, *texts]]
+
+
+def heading(column: Column) -> str:
+    """The name of a column on one line, as people read it."""
+    return _one_line(column.name, _LONGEST_NAME)
 
 
 def shown(column: Column) -> list[Cell]:
@@ -133,8 +138,17 @@ def _plain(value: Any) -> str:
         return "NULL"
     if isinstance(value, float):
         return f"{value:g}" if float(f"{value:g}") == value else repr(value)
-    text = "".join(letter if letter.isprintable() else "·" for letter in str(value))
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return _one_line(str(value), _LONGEST)
+
+
+def _one_line(text: str, most: int) -> str:
+    """A text without what moves a terminal's cursor or colours, and not too long.
+
+    >>> print(_one_line("a\\x1b[31mb", 9), _one_line("a" * 99, 4))
+    a\\u001b[… aaa…
+    """
+    seen = visible(text[: most + 1])
+    return seen if len(seen) <= most else f"{seen[: most - 1]}…"
 
 
 def _measured(value: Any, half: float) -> Cell:

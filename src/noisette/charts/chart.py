@@ -6,12 +6,14 @@ without a network are rendered by vl-convert, which the extra `plot` brings.
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any, Final
 
+from noisette.charts.legible import legible
 from noisette.charts.theme import CONFIG
 from noisette.errors import InputError
 
@@ -31,6 +33,8 @@ _SHARP = 1.5  # pixels of a PNG for each point, unless the specification says an
 class Chart:
     """A picture as data: `spec` is its Vega-Lite specification, with the values that are drawn and the theme.
 
+    Texts that no renderer could draw are made legible first, whoever wrote them.
+
     >>> chart = Chart({"mark": "point", "data": {"values": [{"x": 1}]}, "title": {"text": "one"}})
     >>> chart, chart.values
     (Chart('one'), [{'x': 1}])
@@ -39,7 +43,7 @@ class Chart:
     spec: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", {"$schema": SCHEMA, "config": CONFIG, **self.spec})
+        object.__setattr__(self, "spec", {"$schema": SCHEMA, "config": CONFIG, **legible(self.spec)})
 
     @property
     def title(self) -> str:
@@ -60,11 +64,11 @@ class Chart:
 
     def to_json(self) -> str:
         """The specification as JSON, for any program that reads Vega-Lite."""
-        return json.dumps(self.spec, ensure_ascii=False, allow_nan=False)
+        return _as_json(self.spec)
 
     def svg(self) -> str:
         """The chart as SVG text; needs the extra `plot`."""
-        return str(renderer().vegalite_to_svg(self.to_json(), vl_version=_VERSION))
+        return str(_drawn(self, renderer().vegalite_to_svg))
 
     def save(self, path: str | Path) -> "Chart":
         """Save the chart as SVG, PNG, HTML (needs no network) or JSON, by the ending; return it.
@@ -98,9 +102,21 @@ def renderer() -> Any:
     return vl_convert
 
 
+def _as_json(spec: Any) -> str:
+    return json.dumps(spec, ensure_ascii=False, allow_nan=False)
+
+
 def _png(chart: Chart) -> bytes:
     scale = chart.spec.get("usermeta", {}).get("scale", _SHARP)
-    return bytes(renderer().vegalite_to_png(chart.to_json(), vl_version=_VERSION, scale=scale))
+    return bytes(_drawn(chart, renderer().vegalite_to_png, scale=scale))
+
+
+def _drawn(chart: Chart, draw: Callable[..., Any], **options: Any) -> Any:
+    """A picture; the renderer fails where it cuts a text to its place between the two halves of an emoji."""
+    for text in (chart.to_json(), _as_json(legible(chart.spec, beyond=False))):
+        with suppress(ValueError):
+            return draw(text, vl_version=_VERSION, **options)
+    raise InputError("The renderer cannot draw this chart: save it as .json or .html, which browsers draw.")
 
 
 def _html(chart: Chart) -> bytes:

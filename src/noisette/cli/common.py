@@ -13,7 +13,7 @@ A fault is one sentence on the error stream. None of them quotes data.
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -111,14 +111,21 @@ def ledger_of(folder: Path | None) -> "Iterator[Book]":
         book.close()
 
 
+_LONGEST = 200_000_000  # characters: a text of a stranger is read as a whole
+
+
 def text_of(file: Path) -> str:
     """What a file says; - is the input."""
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8-sig")
+        with nullcontext(sys.stdin) if str(file) == "-" else file.open(encoding="utf-8-sig") as opened:
+            text = opened.read(_LONGEST + 1)
     except OSError:
         raise InputError(f"The file {file.name} cannot be read: check its path and its permissions.") from None
     except UnicodeDecodeError:
         raise InputError(f"The file {file.name} is not a text: save it as UTF-8.") from None
+    if len(text) > _LONGEST:
+        raise InputError(f"The file {file.name} is too large: a text may have {_LONGEST:,} characters.")
+    return text
 
 
 def as_json(found: Mapping[str, Any]) -> str:

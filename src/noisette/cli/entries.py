@@ -4,10 +4,10 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from fractions import Fraction
 from typing import Any
 
 from noisette.cli.common import table_of
+from noisette.exact.number import fraction_of
 from noisette.query.sql.readback import sql_of
 from noisette.query.sql.writer import quoted
 from noisette.text import visible
@@ -112,7 +112,7 @@ def _cost(body: Body) -> str:
     from noisette.answers.figures import rounded
 
     letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-    parts = [f"{letter} = {rounded(Fraction(said[n]), up=True)}" for n, letter in letters.items() if n in said]
+    parts = [f"{letter} = {rounded(fraction_of(said[n], n), up=True)}" for n, letter in letters.items() if n in said]
     return ("" if body["kind"] == "charge" else "budget ") + ", ".join(parts)
 
 

@@ -34,6 +34,7 @@ from noisette.query.plan import Query
 from noisette.query.schema import COLUMN_HEAD, Schema, Table, protected, shown
 from noisette.query.units import in_words
 from noisette.questions.contract import Offer, Question, StreamOffer, begin_instead
+from noisette.questions.parts.chosen_limits import usual_numbers
 from noisette.text import aligned, as_html
 
 __all__ = ["Curator", "new_secret"]
@@ -169,7 +170,8 @@ class Curator:
             raise InputError("Say what the stream is for: stream(Above(1000, positives=3), spend=0.5).")
         promise, analyst = self._promise(spend), self._who(analyst)
         check_stream(self.policy.rules)
-        offer: StreamOffer[Any] = question.stream(self.schema, promise, self.policy.neighbours)
+        with usual_numbers():
+            offer: StreamOffer[Any] = question.stream(self.schema, promise, self.policy.neighbours)
         self._check_process()
         about = None if offer.growing else self._about()
         key = self._key(offer, promise, analyst, about)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from noisette.errors import PrivacyError
+from noisette.exact.number import whole_of
 from noisette.ledger import Ledger
 from noisette.query.draw import Counts, Noised, kept_counts
 from noisette.query.measure import Measure
@@ -65,7 +66,7 @@ def _decided(ledger: Ledger, key: str, texts: Mapping[int, str]) -> dict[int, li
     found: dict[int, list[tuple[str, int]]] = {}
     try:
         for place, other, at in json.loads(kept[1]):
-            found.setdefault(int(place), []).append((str(other), int(at)))
+            found.setdefault(whole_of(place, "place"), []).append((str(other), whole_of(at, "at")))
     except (ValueError, TypeError):
         raise PrivacyError("The stored answer to this question was changed: restore a backup of the ledger.") from None
     return found

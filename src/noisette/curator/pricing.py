@@ -7,6 +7,7 @@ needs one, for unknown keys; that follows from the question and the declarations
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import TypeAlias
@@ -25,9 +26,11 @@ __all__ = ["MOST", "alone", "how_often", "least_spends"]
 
 MOST = 1_000_000
 _TIGHT = 1.001
+_MOST_ERROR = sys.float_info.max
 _SHARE = Fraction(1, 100)  # of the delta for unknown keys, for one question
 _USUAL = Fraction(1, 10**6)
 _SMALL, _LARGE, _STEPS = 2.0**-24, 2.0**16, 100
+_FAR = 2.0**100  # a ratio of errors beyond all sizes, whose power is still a number
 
 Family: TypeAlias = tuple[Callable[[Fraction], Promise], int]  # promises by size, and how its size grows with 1/error
 
@@ -47,7 +50,7 @@ def least_spends(
     for questions with unknown keys: a hundredth of it is spent on one that cannot be asked without a delta, or
     `most_delta`, if that is less and not 0.
     """
-    if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error < math.inf:
+    if isinstance(error, bool) or not isinstance(error, int | float) or not 0 < error <= _MOST_ERROR:
         raise InputError("error must be a number above 0: half the width of the error bar you can live with.")
     found, fault, share = [], None, _SHARE * keys_delta
     share = min(share, most_delta or share)
@@ -94,7 +97,7 @@ def _least(width: Callable[[Promise], float], family: Family, error: float) -> P
         low, high = (low, size) if at <= error else (size, high)
         if high <= low * _TIGHT:
             break
-        near = size * (at / error) ** power * (1 + 2e-4) if 0 < at < math.inf else 0.0
+        near = size * min(at / error, _FAR) ** power * (1 + 2e-4) if 0 < at < math.inf else 0.0
         size = near if low < near < high and step % 4 < 3 else math.sqrt(low * high)
         at = tried(size)
     if high >= _LARGE**power:

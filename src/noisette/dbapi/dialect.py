@@ -28,6 +28,13 @@ _TYPES: dict[Type, type[types.TypeEngine[Any]]] = {
 _ASKED = ("spend", "error", "level", "analyst")
 
 
+def _number(text: Any, name: str) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise dbapi.ProgrammingError(f"{name} must be a number: write it once behind the ? of the URL.") from None
+
+
 class NoisetteDialect(default.DefaultDialect):
     """What SQLAlchemy needs to know: the tables that analysts see, and that nothing is written."""
 
@@ -49,7 +56,7 @@ class NoisetteDialect(default.DefaultDialect):
         options: dict[str, Any] = dict(url.query)
         for name in ("error", "level"):
             if name in options:
-                options[name] = float(options[name])
+                options[name] = _number(options[name], name)
         if "bars" in options:
             options["bars"] = options["bars"] not in ("0", "false", "no")
         return [url.database], options

@@ -1,7 +1,7 @@
 """Types of columns, and parameters as they stand in a statement."""
 
 import datetime
-import math
+import numbers
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -26,6 +26,8 @@ __all__ = [
     "filled",
     "type_of",
 ]
+
+_DIGITS, _BEYOND = 40, 10**40  # as in a statement
 
 STRING, BINARY, NUMBER, DATETIME, ROWID = "STRING", "BINARY", "NUMBER", "DATETIME", "ROWID"
 
@@ -86,14 +88,19 @@ def _constant(value: Any) -> str:
             return "NULL"
         case bool():
             return "TRUE" if value else "FALSE"
-        case int() | Decimal() if not isinstance(value, Decimal) or value.is_finite():
-            return f"{value:f}" if isinstance(value, Decimal) else str(value)
-        case float() if math.isfinite(value):
-            return f"{Decimal(repr(value)):f}"
+        case numbers.Integral() if abs(int(value)) < _BEYOND:
+            return str(int(value))
+        case Decimal() if value.is_finite() and abs(value.adjusted()) < _DIGITS:
+            return f"{value:f}"
+        case float() if abs(value) < _BEYOND:  # numpy's too, whose repr is no number
+            return f"{Decimal(repr(float(value))):f}"
         case str():
             return "'" + value.replace("'", "''") + "'"
         case datetime.datetime() if value.tzinfo is None:
             return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
         case datetime.date() if not isinstance(value, datetime.datetime):
             return f"DATE '{value.isoformat()}'"
-    raise InputError("A parameter is a finite number, a text, a truth value, a date, a time without zone or None.")
+    raise InputError(
+        f"A parameter is a number of at most {_DIGITS} digits, a text, a truth value, a date, a time without zone, or "
+        "None."
+    )

@@ -14,13 +14,15 @@ from typing import TypeAlias
 
 from noisette.errors import InputError
 
-__all__ = ["Number", "fraction", "inside", "level_of", "positive", "whole"]
+__all__ = ["Number", "float_of", "fraction", "fraction_of", "inside", "level_of", "positive", "whole", "whole_of"]
 
 Number: TypeAlias = int | float | str | Fraction | Decimal
 
 _LONGEST = 400  # characters; longer texts would take too long to read
 _LARGEST_EXPONENT = 310
 _RATIO = re.compile(r"\s*[-+]?\d+\s*/\s*\d+\s*")
+_MOST_DIGITS = 4300  # Python writes and reads no longer whole numbers
+_WRITTEN = re.compile(rf"[-+]?[0-9]{{1,{_MOST_DIGITS}}}(/[0-9]{{1,{_MOST_DIGITS}}})?")
 
 
 def fraction(value: Number, name: str) -> Fraction:
@@ -63,6 +65,52 @@ def _from_text(text: str, name: str) -> Fraction:
     return Fraction(number)
 
 
+# Numbers that programs wrote: parts of records, ledgers and files, of which a stranger may have written any
+
+
+def fraction_of(written: object, name: str) -> Fraction:
+    """Read an exact number as `str` writes an int, a Fraction or a Decimal; it may be longer than people's.
+
+    >>> fraction_of("-1/3", "scale"), fraction_of("7" * 1000, "scale") == int("7" * 1000)
+    (Fraction(-1, 3), True)
+    """
+    if isinstance(written, str) and _WRITTEN.fullmatch(written):
+        numerator, _, denominator = written.partition("/")
+        if int(denominator or 1) == 0:
+            raise InputError(f"{name} must be a finite number such as 1, 0.5 or '1/10'.")
+        return Fraction(int(numerator), int(denominator or 1))
+    if isinstance(written, str | Fraction | int):
+        return fraction(written, name)
+    raise InputError(f"{name} must be a text such as '1', '0.5' or '1/10'.")
+
+
+def whole_of(written: object, name: str) -> int:
+    """Read a whole number as `str` writes it.
+
+    >>> whole_of("-12", "k"), whole_of(3, "k")
+    (-12, 3)
+    """
+    if type(written) is int:
+        return written
+    if not (isinstance(written, str) and _WRITTEN.fullmatch(written) and "/" not in written):
+        raise InputError(f"{name} must be a whole number.")
+    return int(written)
+
+
+def float_of(written: object, name: str) -> float:
+    """Read a float as `str` writes it; an infinite one too.
+
+    >>> float_of("1e-05", "x"), float_of("inf", "x")
+    (1e-05, inf)
+    """
+    try:
+        if isinstance(written, str) and len(written) <= _LONGEST:
+            return float(written)
+    except ValueError:
+        pass
+    raise InputError(f"{name} must be a number such as 0.5.")
+
+
 def positive(value: Number, name: str, *, most: int | None = None, least: Fraction | None = None) -> Fraction:
     """Read a number that must be above zero and, where given, between `least` and `most`.
 
@@ -91,8 +139,8 @@ def inside(value: Number, name: str) -> Fraction:
     return number
 
 
-def whole(value: int, name: str, *, least: int = 1) -> int:
-    """Read a whole number that is at least `least`.
+def whole(value: int, name: str, *, least: int = 1, most: int | None = None) -> int:
+    """Read a whole number that is at least `least` and, where given, at most `most`.
 
     >>> whole(3, "k")
     3
@@ -100,6 +148,8 @@ def whole(value: int, name: str, *, least: int = 1) -> int:
     given: object = value
     if isinstance(given, bool) or not isinstance(given, numbers.Integral) or int(given) < least:
         raise InputError(f"{name} must be a whole number, at least {least}.")
+    if most is not None and int(given) > most:
+        raise InputError(f"{name} must be a whole number, at most {most:,}.")
     return int(given)
 
 

@@ -11,12 +11,14 @@ Vocabulary: `x` rational argument · `bits` binary places wanted · `lo`, `hi` w
 import decimal
 import math
 import threading
+from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 __all__ = [
     "as_real",
+    "exact_sum",
     "exp_bounds",
     "exp_down",
     "exp_up",
@@ -32,6 +34,18 @@ __all__ = [
 
 _LOG10_2 = 0.30103
 _GUARD = 8
+
+
+def exact_sum(numbers: Iterable[Fraction]) -> Fraction:
+    """The sum of any number of fractions, by pairs: one after the other, their denominators would take n^2 steps.
+
+    >>> exact_sum(Fraction(1, n) for n in range(1, 5)), exact_sum([])
+    (Fraction(25, 12), Fraction(0, 1))
+    """
+    left = list(numbers)
+    while len(left) > 1:
+        left = [sum(left[i : i + 2], Fraction(0)) for i in range(0, len(left), 2)]
+    return left[0] if left else Fraction(0)
 
 
 def _contexts(digits: int) -> tuple[Context, Context]:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from noisette.errors import BudgetError, InputError, PrivacyError
-from noisette.exact.number import Number, fraction
+from noisette.exact.number import Number, fraction, fraction_of
 from noisette.ledger.entry import FORMAT, amounts, canonical, name, promise_of, relation, to_record, written
 from noisette.ledger.refusal import RESTORE, refusal, unfit
 from noisette.privacy import Approx, Filter, Guarantee, Neighbours, Promise, Pure
@@ -56,7 +56,7 @@ class Parts:
     def read(texts: Mapping[str, Any]) -> "Parts":
         """The parts that an opening or an account names; what one of an earlier version does not name is as it was."""
         old = Parts()
-        return Parts(*(Fraction(texts.get(name, part)) for name, part in vars(old).items()))
+        return Parts(*(fraction_of(texts.get(name, part), "A part of delta") for name, part in vars(old).items()))
 
     @property
     def texts(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import whole_of
 from noisette.ledger.entry import FORMAT
 
 __all__ = ["START", "Head", "Row", "link", "parsed", "walk"]
@@ -51,7 +52,7 @@ class Head(NamedTuple):
         found = re.fullmatch(r"\s*(\d{1,18}):([0-9a-f]{64})\s*", str(text))
         if found is None:
             raise InputError("This is not the head of a ledger: it looks like 12:6b86b273…, a number and 64 digits.")
-        return Head(int(found[1]), found[2])
+        return Head(whole_of(found[1], "The number of a head"), found[2])
 
 
 START = Head(0, "0" * 64)

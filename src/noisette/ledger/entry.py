@@ -24,10 +24,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from noisette.answers.check import check
+from noisette.answers.check import promised_by
 from noisette.answers.record import FORMAT as RECORD
 from noisette.answers.record import stated
 from noisette.errors import InputError, NoisetteError
+from noisette.exact.number import fraction_of
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Pure
 from noisette.privacy.charges import Charge, charge_of
 
@@ -59,6 +60,7 @@ _LONGEST = 200
 _RULES, _PAIR = ("eps", "rho", "square", "delta", "slack"), ("plain", "aside")
 _PURCHASE = ("table", "column", "what", "policy", "spend", "analyst", "terms")  # the first three: what it is about
 _SAME = ("analyst", "question", "neighbours", "guarantee", "mechanisms")
+_NUMBER = "A number of the ledger"
 _MARGIN = 1 + Fraction(1, 2**30)  # numerical libraries differ in their last digits
 
 
@@ -216,12 +218,16 @@ def amounts(texts: Mapping[str, str | None]) -> Charge:
 
 @lru_cache(maxsize=4096)
 def _amounts(*texts: str | None) -> Charge:
-    eps, rho, square, delta, slack, plain, aside = (None if text is None else Fraction(text) for text in texts)
+    read = (None if text is None else fraction_of(text, _NUMBER) for text in texts)
+    eps, rho, square, delta, slack, plain, aside = read
     zero = Fraction(0)
     return Charge(eps, rho, square, delta or zero, slack or zero, plain, aside or zero)
 
 
-_checked = lru_cache(maxsize=4096)(check)
+@lru_cache(maxsize=4096)
+def _checked(record: str) -> Guarantee:
+    """What an entry of one's own ledger promises, however much that is."""
+    return promised_by(json.loads(record))
 
 
 def checked(body: Mapping[str, Any]) -> Guarantee:

@@ -67,7 +67,7 @@ def guarded() -> bool:
 def elsewhere(where: str | Path, contents: Iterable[str] = ()) -> "Elsewhere":
     """What is remembered of the ledger at a path, or a URL, and of data with these contents."""
     local = "://" not in str(where)
-    return Elsewhere(str(Path(where).expanduser().resolve()) if local else None, tuple(contents))
+    return Elsewhere(os.path.realpath(Path(where).expanduser()) if local else None, tuple(contents))
 
 
 @dataclass

@@ -296,6 +296,13 @@ class Memory(Ledger):
             filter = self._where.accounts[ALL].filter
             return Receipt(filter.spent, filter.left, None)
 
+    def confirm(self, record: Mapping[str, Any]) -> int:
+        """Nothing can be confirmed, since it names no entry; in a ledger file, `Book.confirm` compares the record."""
+        raise InputError(
+            "A ledger in memory proves nothing later: check the record's claim alone, without ledger=, or charge to a "
+            "ledger file."
+        )
+
     @contextmanager
     def _own(self, key: str | None = None) -> Iterator[None]:
         """Alone, in the process that made this ledger (a fork may have copied a lock that is held), after a charge."""

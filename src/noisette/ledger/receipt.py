@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from noisette.answers.digest import digest_of_record
 from noisette.answers.record import as_json, stated
 from noisette.errors import InputError, PrivacyError
+from noisette.exact.number import fraction_of, whole_of
 from noisette.ledger.accounts import ALL, replayed
 from noisette.ledger.chain import Head, parsed
 from noisette.ledger.entry import FORMAT, canonical
@@ -91,7 +92,7 @@ def confirmed(store: Store, record: Mapping[str, Any]) -> int:
                 "The record is not as it was released: its numbers, error bars, words or mechanisms were changed."
             )
         _check_spent(store, head, record)
-    return int(charge["number"])
+    return whole_of(charge["number"], "The number of an entry")
 
 
 def _place(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _near(here: Mapping[str, Any], there: Any) -> bool:
     if not all(isinstance(part, str) for part in there.values()):
         return False
     try:
-        pairs = [(Fraction(here[name]), Fraction(there[name])) for name in here if name != "kind"]
-    except (ValueError, ZeroDivisionError):
+        pairs = [(fraction_of(here[n], n), fraction_of(there[n], n)) for n in here if n != "kind"]
+    except InputError:
         return False
     return all(abs(a - b) <= _MARGIN * a for a, b in pairs)

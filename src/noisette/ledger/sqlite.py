@@ -30,7 +30,9 @@ class SQLite(Store):
 
     def __init__(self, path: str | Path, *, timeout: float = 30.0) -> None:
         super().__init__()
-        self.path, self.timeout = Path(path).expanduser().absolute(), timeout
+        named = Path(path).expanduser().absolute()
+        self.path, self.timeout = Path(os.path.realpath(named)), timeout  # two links to a ledger are one ledger
+        self._earlier = named.with_name(f"{named.name}-head")  # where earlier versions kept the head: beside the link
         self._inode = 0
 
     def _where(self) -> str:
@@ -85,7 +87,7 @@ class SQLite(Store):
 
     def there(self) -> bool:
         """Whether there is a file, or was one."""
-        return self.path.exists() or self._beside.exists() or not self.path.parent.is_dir()
+        return self.path.exists() or self._beside.exists() or self._earlier.exists() or not self.path.parent.is_dir()
 
     def sound(self) -> bool:
         """Whether the file's structure and its indexes are in order."""
@@ -109,8 +111,9 @@ class SQLite(Store):
 
     def witness(self) -> Head | None:
         """The head beside the file."""
+        beside = self._beside if self._beside.exists() else self._earlier
         try:
-            return Head.read(self._beside.read_text(encoding="ascii"))
+            return Head.read(beside.read_text(encoding="ascii"))
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError, InputError):

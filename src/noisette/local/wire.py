@@ -55,6 +55,7 @@ _BEFORE_ID, _BEFORE_REPORT, _CHECKSUM = 11, 27, 4
 BODY = slice(_BEFORE_ID, -_CHECKSUM)  # id and report
 OVERHEAD = _BEFORE_REPORT + _CHECKSUM
 _FORMAT = "noisette local round"
+_LONGEST = 100_000_000  # characters of a round file
 
 Rows: TypeAlias = NDArray[np.uint8]
 KINDS: dict[str, Any] = {
@@ -126,12 +127,14 @@ class Round:
     @classmethod
     def from_json(cls, text: str | bytes) -> "Round":
         """Read a round; one with terms or a fingerprint that do not follow from its protocol is refused."""
+        if len(text) > _LONGEST:
+            raise InputError(f"A round file has at most {_LONGEST:,} characters: ask for fewer values.")
         try:
             found = json.loads(text)
             kind, given = KINDS[found["protocol"]], found["parameters"]
             made = cls(kind(**given), number=found["round"], values=found["values"] and tuple(found["values"]))
             same = found == json.loads(made.to_json())
-        except (ValueError, LookupError, TypeError, RecursionError):
+        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
             raise InputError("This is not a round file: write one with `noisette collect new`.") from None
         if not same:
             raise InputError("This round file was changed, or is of another version: write it again.")

@@ -3,7 +3,7 @@
 A stored name means the same class for ever. Where a class was renamed, `_STORED` keeps the name that records have.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
@@ -12,15 +12,18 @@ from inspect import signature
 from typing import Any, get_args, get_type_hints
 
 from noisette.errors import InputError
+from noisette.exact.number import float_of, fraction_of, whole_of
 from noisette.mechanisms.catalogue import instances, mechanisms
 from noisette.mechanisms.contract import Mechanism
 from noisette.privacy.neighbours import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
 
-__all__ = ["from_record", "to_record"]
+__all__ = ["from_record", "number_of", "to_record"]
 
 _STORED = {"GumbelTop": "Top", "TriangleCount": "Triangles", "TrimmedAverage": "TrimmedMean"}
 _WORDS = {"None": None, "True": True, "False": False}
+_READERS: dict[type, Callable[[object, str], Any]] = {Fraction: fraction_of, int: whole_of, float: float_of}
+_NUMBER = "A number of the record"
 
 
 def to_record(mechanism: Any, measure: str, sensitivity: Sensitivity, *, grid: Any = 1) -> dict[str, Any]:
@@ -57,6 +60,15 @@ def from_record(record: Mapping[str, Any]) -> Any:
     if name not in known:
         raise InputError(f"No mechanism here is called {name}: check the record with a newer version.")
     return _built(known[name], record["parameters"])
+
+
+def number_of(text: object) -> Fraction:
+    """An exact number of a record, such as a sensitivity or an epsilon.
+
+    >>> number_of("1/3")
+    Fraction(1, 3)
+    """
+    return fraction_of(text, _NUMBER)
 
 
 def _stored_name(kind: type) -> str:
@@ -96,7 +108,9 @@ def _value(hint: Any, text: Any) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     held = _held(hint)
-    return next((read(text) for read in (Neighbours, Fraction, int, float) if read in held), text)
+    if Neighbours in held:
+        return Neighbours(text)
+    return next((read(text, _NUMBER) for kind, read in _READERS.items() if kind in held), text)
 
 
 def _held(hint: Any) -> set[Any]:

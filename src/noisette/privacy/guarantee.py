@@ -19,19 +19,23 @@ guarantees depend on earlier answers, use a `Filter`.   [Rogers-Roth-Ullman-Vadh
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import reduce
+from itertools import chain, takewhile
 from typing import ClassVar, TypeAlias
 
 from noisette.errors import InputError, PrivacyError
 from noisette.exact.frozen import set_fields
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
+from noisette.exact.rational import exact_sum
 from noisette.privacy import convert
 from noisette.privacy.neighbours import Neighbours, common
 from noisette.privacy.pld import tight
 from noisette.privacy.pld.loss import Loss, Normal, Response
 
-__all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure"]
+__all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure", "together"]
 
 LARGEST_EPSILON = 10**6
 
@@ -318,6 +322,41 @@ def _sum(a: Guarantee, b: Guarantee) -> Guarantee:
         return _stated(a.epsilon + b.epsilon, a.delta + b.delta, None, relation, together)
     rho, more = _least_rho(a), _least_rho(b)
     return _stated(None, None, None if rho is None or more is None else rho + more, relation, together)
+
+
+def together(parts: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of releasing all of several: what `a + b + ...` is, in time that grows with their number alone.
+
+    >>> together([Pure("0.1"), Pure("0.2")]) == Pure("0.3")
+    True
+    """
+    known = list(parts)
+    plain = list(takewhile(lambda part: isinstance(part, Pure | Approx), known))
+    others = known[len(plain) :]
+    if not others:
+        return _plainly(plain)
+    rhos = [_least_rho(part) for part in ([_plainly(plain)] if plain else []) + others]
+    if len(rhos) == 1:
+        return others[0]
+    rho = None if None in rhos else exact_sum(rho for rho in rhos if rho is not None)
+    return _stated(None, None, rho, reduce(common, (part.neighbours for part in known)), _merged(known))
+
+
+def _plainly(parts: Sequence[Guarantee]) -> Guarantee:
+    """The same of those that have an epsilon and a delta."""
+    stated = [(part.epsilon, part.delta) for part in parts if isinstance(part, Pure | Approx)]
+    if len(parts) == 1:
+        return parts[0]
+    relation = reduce(common, (part.neighbours for part in parts), None)
+    return _stated(exact_sum(e for e, _ in stated), exact_sum(d for _, d in stated), None, relation, _merged(parts))
+
+
+def _merged(parts: Iterable[Guarantee]) -> Losses:
+    found = [losses_of(part) for part in parts]
+    counts: dict[Loss, int] = {}
+    for loss, k in chain.from_iterable(losses.parts for losses in found):
+        counts[loss] = counts.get(loss, 0) + k
+    return Losses(tuple(sorted(counts.items(), key=repr)), exact_sum(losses.rho for losses in found))
 
 
 def _times(a: Guarantee, k: int) -> Guarantee:

@@ -13,8 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache, reduce
-from operator import add
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from noisette.errors import InputError
@@ -22,6 +21,7 @@ from noisette.exact.number import floor_log2
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold, calibrate
 from noisette.mechanisms.record import to_record
 from noisette.privacy import Approx, Guarantee, Neighbours, Promise
+from noisette.privacy.guarantee import together
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.measure import Contribution, Measure, Request, sensitivity
@@ -30,6 +30,8 @@ from noisette.query.rank_tree import RankTree
 from noisette.query.ranks import Ranks, ranked
 
 __all__ = ["Design", "Task", "among", "design", "recorded", "tasks_of"]
+
+_MOST_HISTOGRAMS = 100
 
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
@@ -149,6 +151,7 @@ def recorded(mechanism: Any, measure: Measure, change: Sensitivity) -> dict[str,
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
     """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
+    _check_histograms(tasks)
     opened = [i for i, task in enumerate(tasks) if task.members]
     places = [(i, m) for i, task in enumerate(tasks) for m in task.noised if not _only_vouches(task, m)]
     vouching = [(i, m) for i, task in enumerate(tasks) for m in task.noised if _only_vouches(task, m)]
@@ -172,8 +175,18 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
             for mechanism in one.mechanisms
         ),
     ]
-    total = reduce(add, costs).under(neighbours)
+    total = together(costs).under(neighbours)
     return Design(tuple(tasks), noise, quantiles, keys, total, why, _shown(tasks, noise))
+
+
+def _check_histograms(tasks: Sequence[Task]) -> None:
+    """Raise if quantiles are asked of so many numbers that to count them all would take long: each is read once."""
+    many = sum(len({measure for measure, _ in task.quantiles}) for task in tasks)
+    if many > _MOST_HISTOGRAMS:
+        raise InputError(
+            f"This question takes quantiles of {many:,} different numbers, counted in each set of groups: ask for at "
+            f"most {_MOST_HISTOGRAMS} at once."
+        )
 
 
 def _shown(tasks: Sequence[Task], noise: Mapping[Place, Noisy]) -> dict[int, int]:

@@ -62,10 +62,9 @@ def expected(
     known: Errors | None = None,
 ) -> tuple[Expected, ...]:
     """What to expect of each column that is not a key; `known` errors of measures stand for those of their noise."""
+    forecast = _Forecast(prepared, design, place, neighbours, level, sizes, known)
     return tuple(
-        _Forecast(prepared, design, place, neighbours, level, sizes, known).column(name, result)
-        for name, result in prepared.query.outputs
-        if not isinstance(result, Key)
+        forecast.column(name, result) for name, result in prepared.query.outputs if not isinstance(result, Key)
     )
 
 
@@ -102,7 +101,7 @@ class _Forecast:
         level = among(self.level, self.prepared.among)
         return errors(self.design, self.place, level) if self.known is None else self.known
 
-    @property
+    @cached_property
     def noises(self) -> Noises:
         """What is known of each measure's error."""
         return self.errors.noises
@@ -128,13 +127,18 @@ class _Forecast:
 
     def _half_width(self, result: Result, rows: int) -> float:
         """Half the width of the error bar in a group of a given size, at worst over small, middle and large values."""
-        value = self.scene(rows).value(result)
+        value = self.scenes[rows].value(result)
         if not isinstance(value, Estimate):
             return 0.0
         low, high = value.interval(self.noises)
         if any(map(of_pairs, aggregates_of(result))):  # of values that are all alike nothing is known
             return float((high - low)[1] / 2)
         return float(np.max(high - low) / 2)
+
+    @cached_property
+    def scenes(self) -> dict[int, Scene]:
+        """The groups of each size."""
+        return {rows: self.scene(rows) for rows in self.sizes}
 
     def scene(self, rows: int) -> Scene:
         """Three groups of a given size: of the smallest values, of values about 0, of the largest."""

@@ -22,7 +22,7 @@ from noisette.query.expression import Name
 from noisette.query.plan import Named, Query, Relation, Scan, Select, Where
 from noisette.query.schema import COLUMN_HEAD, Column, Schema, least_rows, shown
 from noisette.query.sql.expression import expression
-from noisette.query.sql.groups import Item, distinct, free, name_of, names_of
+from noisette.query.sql.groups import Item, check_keys, distinct, free, name_of, names_of
 from noisette.query.sql.lists import without_lists
 from noisette.query.sql.names import Scope, find, written
 from noisette.query.sql.relation import joined, per_unit, scope_of
@@ -119,6 +119,7 @@ class Frame:
         """Groups of rows, by columns or by expressions with a name."""
         items = _items(keys, named, self._scope)
         self._ungrouped()
+        check_keys(item.node for item in items)
         return replace(self, keys=tuple(zip(names_of(items, self._scope), (i.node for i in items), strict=True)))
 
     filter, groupby = where, group_by

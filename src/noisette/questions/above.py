@@ -30,7 +30,7 @@ from noisette.query.prepare import Prepared, prepare
 from noisette.query.schema import Schema
 from noisette.query.units import ROW, in_words
 from noisette.questions.contract import Line, Shell
-from noisette.questions.data import JsonQuestion
+from noisette.questions.data import LARGEST_WHOLE, JsonQuestion
 
 __all__ = ["Above", "Alert", "Exactly", "Watch", "Watching"]
 
@@ -78,7 +78,7 @@ class Above(JsonQuestion):
             raise InputError("name must be a text: two streams that differ only in their name are two streams.")
         object.__setattr__(self, "unit", positive(unit, "unit"))
         object.__setattr__(self, "threshold", fraction(threshold, "threshold"))
-        object.__setattr__(self, "positives", whole(positives, "positives"))
+        object.__setattr__(self, "positives", whole(positives, "positives", most=LARGEST_WHOLE))
         object.__setattr__(self, "of", of)
         object.__setattr__(self, "sensitivity", positive(sensitivity, "sensitivity"))
         object.__setattr__(self, "name", name)

@@ -18,13 +18,16 @@ from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin, get_type_hints
 
 from noisette.errors import InputError
-from noisette.exact.number import Number, fraction
+from noisette.exact.number import Number, fraction, whole
 from noisette.names import closest
 from noisette.query.frame import Frame
 from noisette.questions import FILES
 from noisette.questions.parts.rows import rows_text
 
-__all__ = ["JsonQuestion", "from_data", "from_json", "listed"]
+__all__ = ["LARGEST_WHOLE", "JsonQuestion", "from_data", "from_json", "listed"]
+
+LARGEST_WHOLE = 10**15
+"""The largest whole number of a question: far beyond all counts, and exact as a float."""
 
 _LONGEST = 1_000_000  # characters
 _EXAMPLE = '{"mode": {"column": "ward"}}'
@@ -219,7 +222,7 @@ def _checked(value: Any, hint: Any, name: str) -> Any:
 def _whole(value: Any, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InputError(f"{name} must be a whole number.")
-    return int(value)
+    return whole(int(value), name, least=-LARGEST_WHOLE, most=LARGEST_WHOLE)
 
 
 def _exact(value: Any, name: str) -> int | Fraction:

@@ -46,7 +46,8 @@ class Hierarchy(JsonQuestion):
 
     def __post_init__(self) -> None:
         lists = isinstance(self.groups, Mapping) and all(
-            isinstance(keys, list | tuple) for keys in self.groups.values()
+            isinstance(keys, list | tuple) and not any(isinstance(key, list | dict) for key in keys)
+            for keys in self.groups.values()
         )
         if not lists or not self.groups or not all(isinstance(name, str) and name for name in self.groups):
             raise InputError(_ASK)

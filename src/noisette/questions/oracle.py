@@ -37,7 +37,7 @@ from noisette.query.expected import SIZES, Expected
 from noisette.query.measure import Measure
 from noisette.query.schema import Schema
 from noisette.questions.contract import Line, Shell
-from noisette.questions.data import JsonQuestion
+from noisette.questions.data import LARGEST_WHOLE, JsonQuestion
 from noisette.questions.parts.cell_queries import candidates_of, read_columns, read_query
 from noisette.questions.parts.line_cells import GridCells
 from noisette.questions.parts.offers import text_of, units_of
@@ -76,8 +76,8 @@ class Oracle(JsonQuestion):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", read_columns(self.columns))
         for name in ("updates", "threshold", "total", "bins"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, whole(getattr(self, name), name))
+            if name == "updates" or getattr(self, name) is not None:
+                object.__setattr__(self, name, whole(getattr(self, name), name, most=LARGEST_WHOLE))
         if self.updates > _MOST_UPDATES:
             raise InputError(f"updates must be at most {_MOST_UPDATES:,}: the noise grows with their number.")
         if not isinstance(self.name, str):

@@ -38,7 +38,7 @@ from noisette.query.reads import tables_of
 from noisette.query.schema import Schema
 from noisette.query.shape import ROW
 from noisette.questions.contract import Line, Shell
-from noisette.questions.data import JsonQuestion
+from noisette.questions.data import LARGEST_WHOLE, JsonQuestion
 from noisette.questions.parts.offers import declared
 from noisette.questions.parts.publication import Publication, normal
 from noisette.questions.parts.rows import Rows, rows_of
@@ -65,7 +65,7 @@ from noisette.releases.streams.windows import SlidingWindow
 __all__ = ["Publication", "Stream"]
 
 _LENGTHS = {"minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-_EVERY = re.compile(r"(\d+) (minute|hour|day|week)s?")
+_EVERY = re.compile(r"([0-9]{1,6}) (minute|hour|day|week)s?")
 _MOST_STEPS = 1 << 20
 _MOST_KEYS = 1 << 16
 
@@ -111,9 +111,13 @@ class Stream(JsonQuestion):
             raise InputError(
                 f"A stream has at most {_MOST_STEPS:,} steps: make each one longer, such as every='1 day'."
             )
+        try:
+            self.ends_at(self.steps)
+        except OverflowError:
+            raise InputError("A stream ends before the year 10000: make its steps shorter.") from None
         for number, what in ((self.events, "events"), (self.window, "window"), (self.half_life, "half_life")):
             if number is not None:
-                whole(number, what)
+                whole(number, what, most=LARGEST_WHOLE)
 
     @property
     def length(self) -> datetime.timedelta:
@@ -121,7 +125,7 @@ class Stream(JsonQuestion):
         found = _EVERY.fullmatch(self.every)
         if not found or not int(found[1]):
             raise InputError(
-                'every must be a number of minutes, hours, days or weeks, such as "1 day" or "15 minutes".'
+                'every must be a number of minutes, hours, days or weeks, such as "1 day", and below a million of them.'
             )
         return datetime.timedelta(seconds=int(found[1]) * _LENGTHS[found[2]])
 

@@ -9,7 +9,6 @@ import json
 import zlib
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from noisette.errors import PrivacyError
+from noisette.exact.number import fraction_of
 from noisette.mechanisms import Gaussian, Geometric
 from noisette.releases.adaptive import AdaptiveTree
 from noisette.releases.linear import Estimate, Linear, Noise, Strategy, variance_of
@@ -74,10 +74,10 @@ def adaptive_table(tree: AdaptiveTree, released: Floats) -> pyarrow.Table:
 def kept_adaptive(drawn: pyarrow.Table, like: AdaptiveTree) -> tuple[AdaptiveTree, Floats]:
     """The tree that was measured, for the same units as another one, and the released numbers."""
     released, how = _read(drawn)
-    shares, noise = tuple(map(Fraction, how["shares"])), _built_noise(how["noise"])
+    shares, noise = tuple(fraction_of(share, "share") for share in how["shares"]), _built_noise(how["noise"])
     tree = _strategy(how["tree"])
     assert isinstance(tree, Tree)
-    return AdaptiveTree(noise, like.moved, tree, shares, Fraction(how["patience"])), released
+    return AdaptiveTree(noise, like.moved, tree, shares, fraction_of(how["patience"], "patience")), released
 
 
 def picks_table(made: MWEM, released: Picked) -> pyarrow.Table:
@@ -96,7 +96,7 @@ def picks_table(made: MWEM, released: Picked) -> pyarrow.Table:
 def kept_picks(drawn: pyarrow.Table, like: MWEM) -> tuple[MWEM, Picked]:
     """The rounds as they were measured, for the same candidates and units as others, and what was released."""
     numbers, how = _read(drawn)
-    picking = None if like.picking is None else replace(like.picking, scale=Fraction(how["picking"]))
+    picking = None if like.picking is None else replace(like.picking, scale=fraction_of(how["picking"], "picking"))
     made = replace(like, noise=_built_noise(how["noise"]), picking=picking, replays=how["replays"])
     y = tuple(np.split(numbers, np.cumsum(how["sizes"])[:-1]))
     return made, Picked(how["rows"], tuple(how["picks"]), y)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.answers import Column, Release
-from noisette.answers.rendering import shown
+from noisette.answers.rendering import heading, shown
 from noisette.charts import Chart
 from noisette.charts.theme import DARK
 from noisette.errors import InputError
@@ -98,7 +98,7 @@ def answer(release: Release, truth: Mapping[str, NDArray[np.float64]] | None = N
     head, laid = [], []
     for column in release.columns:
         kind = ' class="number"' if column.measured else ""
-        head.append(cell(column.name, "th", kind))
+        head.append(cell(heading(column), "th", kind))
         laid.append([cell(part.value, "td", kind, _half(part.half)) for part in shown(column)])
         if truth is not None and column.name in truth:
             head.append('<th class="number truth">truth</th>')

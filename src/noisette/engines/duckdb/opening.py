@@ -32,6 +32,7 @@ from noisette.engines.files import Opened, family_of, files_of, is_database, is_
 from noisette.engines.sql.syntax import column, try_cast
 from noisette.engines.sql.texts import as_moment
 from noisette.errors import InputError
+from noisette.names import is_unicode
 from noisette.query.schema import Schema, Table
 
 __all__ = ["Csv", "Engine", "connected", "csv_of", "database_rows", "parquet_rows"]
@@ -334,6 +335,8 @@ def _check_names(tables: Mapping[str, Opened]) -> None:
         raise InputError("Give each table a name of its own: upper and lower case do not tell names apart.")
     if any(not name or name.startswith("noisette_") for name in tables):
         raise InputError("A table needs a name, and one that does not begin with noisette_.")
+    if not all(map(is_unicode, tables)):
+        raise InputError("The name of a table must be valid Unicode: one of them holds half a character.")
 
 
 def _lock(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> None:

@@ -216,7 +216,7 @@ class DuckDB(Source):
                     return of_rows(
                         run,
                         register,
-                        lambda: request_rows(request, keys, values, schema, stored, secret),
+                        lambda needed: request_rows(request, keys, needed, schema, stored, secret),
                         keys,
                         request.measures,
                         values,
@@ -227,7 +227,7 @@ class DuckDB(Source):
             run = self._session.cached((of_retained, table.name, request.measures, tables_of(request.source, schema)))
             return of_retained(
                 run,
-                lambda: bounded_rows(table.name, table.columns, others, values, scope),
+                lambda needed: bounded_rows(table.name, table.columns, others, needed, scope),
                 table.size,
                 table.keys,
                 request.measures,

@@ -1,7 +1,8 @@
 """What a PostgreSQL database stores, by its catalogue alone, and SELECTs that read it without failing on a value.
 
 Only stored rows can be asked about: tables, partitioned tables and materialised views. A view or a foreign table is
-computed as it is read, and a computation can fail on one row; so can a virtual column. Under row-level security, rows
+computed as it is read, and a computation can fail on one row; so can a virtual column, or a partition that is a
+foreign table. Under row-level security, rows
 that an account does not see would depend on conditions that can fail, too.
 
 Columns are read as they are stored, with four exceptions. Dates come as numbers of days, since the driver cannot hold
@@ -51,7 +52,10 @@ PLACE = (
 TABLES = (
     "SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c.relkind::text AS kind, "
     "row_security_active(c.oid) AS hidden, has_table_privilege(c.oid, 'SELECT') "
-    "OR has_any_column_privilege(c.oid, 'SELECT') AS readable, n.nspname = current_schema() AS near "
+    "OR has_any_column_privilege(c.oid, 'SELECT') AS readable, n.nspname = current_schema() AS near, "
+    "EXISTS (WITH RECURSIVE tree AS (SELECT c.oid AS oid "
+    "UNION SELECT i.inhrelid FROM pg_inherits i JOIN tree t ON i.inhparent = t.oid) "
+    "SELECT FROM tree JOIN pg_class r ON r.oid = tree.oid WHERE r.relkind NOT IN ('r', 'p', 'm')) AS computed "
     "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE c.relkind IN ('r', 'p', 'm', 'v', 'f') AND NOT c.relispartition "
     "AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"

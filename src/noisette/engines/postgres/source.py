@@ -324,6 +324,10 @@ def _check_table(name: str, row: Mapping[str, Any]) -> None:
             f"{name} is a view or a foreign table, which could fail on some row: "
             "store it (CREATE MATERIALIZED VIEW … AS TABLE …)."
         )
+    if row["computed"]:
+        raise InputError(
+            f"A part of {name} is a foreign table, which could fail on some row: detach it, or store its rows here."
+        )
     if row["hidden"]:
         raise InputError(f"Row-level security hides rows of {name} from this account: give it the BYPASSRLS attribute.")
 

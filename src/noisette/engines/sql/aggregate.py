@@ -1,6 +1,6 @@
 """Measures of all groups from rows: one group-by for numbers, one more for each histogram."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -25,19 +25,21 @@ from noisette.engines.sql.keys import Key
 from noisette.engines.sql.syntax import column, is_null, selected
 from noisette.query.measure import Exact, Measure
 
-__all__ = ["Run", "aggregate_retained", "aggregate_rows", "aggregates_of", "grouped"]
+__all__ = ["Rows", "Run", "aggregate_retained", "aggregate_rows", "aggregates_of", "grouped", "needed"]
 
 Run: TypeAlias = Callable[[Callable[[], exp.Select]], pyarrow.Table]
 """Runs a SELECT, which is written only on a cache miss."""
 
-_Rows = Callable[[], exp.Select]
+Rows: TypeAlias = Callable[[Mapping[Valued, str]], exp.Select]
+"""Rows with the columns that are wanted of them: no statement computes what another one counts."""
+
 _Counts = NDArray[np.int64]
 
 
 def aggregate_rows(
     run: Run,
     register: Register,
-    rows: _Rows,
+    rows: Rows,
     keys: Sequence[Key],
     measures: Sequence[Measure],
     values: Mapping[Valued, str],
@@ -56,7 +58,9 @@ def aggregate_rows(
     places = [f"g{i}" for i in range(len(keys))]
 
     def groups() -> exp.Select:
-        made = cleaned(grouped(rows(), names, aggregates_of(plain, values, bounded=False)), keys, columns)
+        made = cleaned(
+            grouped(rows(needed(plain, values)), names, aggregates_of(plain, values, bounded=False)), keys, columns
+        )
         return _cut(coded(made, keys, columns, register), places, columns)
 
     found = run(groups)
@@ -74,7 +78,7 @@ def aggregate_rows(
 
 def aggregate_retained(
     run: Run,
-    rows: _Rows,
+    rows: Rows,
     size: int,
     keys: pyarrow.Table | None,
     measures: Sequence[Measure],
@@ -99,7 +103,7 @@ _Numbers = Callable[[exp.Select, Sequence[str]], exp.Select]
 
 def _aggregated(
     run: Run,
-    rows: _Rows,
+    rows: Rows,
     by: Sequence[str],
     numbers: _Numbers,
     size: int,
@@ -114,13 +118,20 @@ def _aggregated(
     made = {}
     if plain:
         aggregates = aggregates_of(plain, values, bounded=bounded)
-        found = run(lambda: _cut(numbers(grouped(rows(), by, aggregates), columns), ["code"], columns))
+        found = run(
+            lambda: _cut(numbers(grouped(rows(needed(plain, values)), by, aggregates), columns), ["code"], columns)
+        )
         at = whole_numbers(found.column("code"))
         made = {
             m: _scattered(at, whole_numbers(found.column(name)), size) for m, name in zip(plain, columns, strict=True)
         }
     made |= {m: _histogram(run, rows, by, numbers, size, m, values) for m in measures if m.what == "histogram"}
     return tuple(made[m] for m in measures)
+
+
+def needed(measures: Iterable[Measure], values: Mapping[Valued, str]) -> dict[Valued, str]:
+    """The columns that measures need, under their names."""
+    return {wanted: values[wanted] for m in measures if (wanted := valued(m)) is not None}
 
 
 def aggregates_of(measures: Sequence[Measure], values: Mapping[Valued, str], *, bounded: bool) -> dict[str, exp.Expr]:
@@ -143,7 +154,7 @@ def grouped(rows: exp.Select, by: Sequence[str], made: Mapping[str, exp.Expr]) -
 
 def _histogram(
     run: Run,
-    rows: _Rows,
+    rows: Rows,
     by: Sequence[str],
     numbers: _Numbers,
     size: int,
@@ -156,7 +167,8 @@ def _histogram(
     name = values[wanted]
 
     def cells() -> exp.Select:
-        there = selected(rows(), {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
+        there = selected(rows({wanted: name}), {n: column(n) for n in (*by, name)})
+        there = there.where(exp.Not(this=is_null(column(name))))
         return numbers(grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
 
     found = run(cells)

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow
 from sqlglot import exp
 
-from noisette.engines.sql.aggregate import Run, aggregates_of, grouped
+from noisette.engines.sql.aggregate import Rows, Run, aggregates_of, grouped, needed
 from noisette.engines.sql.group_by import (
     Register,
     Valued,
@@ -27,7 +27,6 @@ from noisette.engines.sql.group_by import (
     matched,
     numbered,
     released_keys,
-    valued,
     whole_numbers,
 )
 from noisette.engines.sql.keys import Key
@@ -49,7 +48,7 @@ _Keyed = Callable[[pyarrow.Table], pyarrow.Table]
 def partial_rows(
     run: Run,
     register: Register,
-    rows: Callable[[], exp.Select],
+    rows: Rows,
     keys: Sequence[Key],
     measures: Sequence[Measure],
     values: Mapping[Valued, str],
@@ -71,7 +70,7 @@ def partial_rows(
 
 def partial_retained(
     run: Run,
-    rows: Callable[[], exp.Select],
+    rows: Rows,
     size: int,
     keys: pyarrow.Table | None,
     measures: Sequence[Measure],
@@ -87,7 +86,7 @@ def partial_retained(
 
 def _parts(
     run: Run,
-    rows: Callable[[], exp.Select],
+    rows: Rows,
     by: Sequence[str],
     places: Sequence[str],
     numbers: _Numbers,
@@ -101,12 +100,14 @@ def _parts(
     aggregates = dict(zip(plain, aggregates_of(list(plain.values()), values, bounded=bounded).values(), strict=True))
 
     def of_groups() -> exp.Select:
-        made = numbers(grouped(rows(), by, aggregates), list(plain))
+        made = numbers(grouped(rows(needed(plain.values(), values)), by, aggregates), list(plain))
         return selected(made, {p: column(p) for p in places} | {n: _whole(column(n), m) for n, m in plain.items()})
 
     def of_values(m: Measure) -> exp.Select:
-        name = values[wanted] if (wanted := valued(m)) is not None else ""
-        there = selected(rows(), {n: column(n) for n in (*by, name)}).where(exp.Not(this=is_null(column(name))))
+        wanted = needed([m], values)
+        name = next(iter(wanted.values()))
+        there = selected(rows(wanted), {n: column(n) for n in (*by, name)})
+        there = there.where(exp.Not(this=is_null(column(name))))
         made = numbers(grouped(there, [*by, name], {"n": exp.Count(this=exp.Star())}), [name, "n"])
         at: dict[str, exp.Expr] = {"cell": exp.Sub(this=column(name), expression=number(m.low))}
         if m.what == "distinct":

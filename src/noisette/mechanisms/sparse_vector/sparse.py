@@ -23,11 +23,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
-from noisette.exact.frozen import KW_ONLY, Whole, frozen
+from noisette.errors import InputError
+from noisette.exact.frozen import KW_ONLY, frozen
 from noisette.exact.integers import Integers
 from noisette.exact.number import whole
 from noisette.exact.random import Random
@@ -41,6 +42,14 @@ from noisette.mechanisms.sparse_vector.transcripts import BEYOND, Floats, Thresh
 from noisette.privacy import ZCDP, Approx, Guarantee, Promise, Pure, theorems
 
 __all__ = ["AboveThreshold", "NumericSparse", "Sparse"]
+
+_MOST = 1_000_000  # runs whose composition is computed in about a second
+
+
+def _few(value: int, name: str) -> int:
+    if whole(value, name) > _MOST:
+        raise InputError(f"{name} must be at most {_MOST:,}: begin a new run for more.")
+    return int(value)
 
 
 @frozen
@@ -57,7 +66,7 @@ class Sparse(ThresholdQueries):
     tightness = 0.98  # it is approached, the nearer the more queries stay below
     scale: Scale
     _: KW_ONLY
-    positives: Whole
+    positives: Annotated[int, _few]
     refreshed: ClassVar[bool] = True
     norm: ClassVar[float] = math.inf
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from noisette.exact.number import nearest_float
-from noisette.exact.rational import sqrt_up
+from noisette.exact.rational import exact_sum, sqrt_up
 from noisette.privacy.convert import gaussian_delta, lowest, zcdp_delta, zcdp_epsilon
 from noisette.privacy.pld.compose import composed_delta, composed_epsilon, moments_of
 from noisette.privacy.pld.lattice_gaussian import LatticeVector
@@ -200,22 +200,22 @@ def bisected(enough: Callable[[float], bool]) -> float:
 def pure_bound(parts: Parts) -> Fraction | None:
     """The sum of the largest losses; None if one is unbounded."""
     bounds = [(loss.pure(), k) for loss, k in parts]
-    return None if any(b is None for b, _ in bounds) else sum((b * k for b, k in bounds if b is not None), Fraction(0))
+    return None if any(b is None for b, _ in bounds) else exact_sum(b * k for b, k in bounds if b is not None)
 
 
 def rho_bound(parts: Parts, rho: Fraction) -> Fraction | None:
     """The sum of the rhos; None if one is unknown."""
     rhos = [(loss.rho(), k) for loss, k in parts]
-    return None if any(r is None for r, _ in rhos) else sum((r * k for r, k in rhos if r is not None), rho)
+    return None if any(r is None for r, _ in rhos) else rho + exact_sum(r * k for r, k in rhos if r is not None)
 
 
 def _squares(parts: Parts) -> Fraction:
     """Gaussian noise at distances mu is Gaussian noise at distance sqrt(sum of mu^2).   [Dong-Roth-Su 2022]"""
-    return sum((loss.mu**2 * k for loss, k in parts if isinstance(loss, Normal)), Fraction(0))
+    return exact_sum(loss.mu**2 * k for loss, k in parts if isinstance(loss, Normal))
 
 
 def _variation(parts: Parts) -> Fraction:
-    return sum((k * Fraction(loss.slack()) for loss, k in parts if loss.slack()), Fraction(0))
+    return exact_sum(k * Fraction(loss.slack()) for loss, k in parts if loss.slack())
 
 
 def _moment_delta(parts: Parts, rho: Fraction, e: Fraction) -> float:

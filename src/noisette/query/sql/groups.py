@@ -1,11 +1,12 @@
 """What a SELECT lists and what it groups by: items with their names, and keys given in any of five ways."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from noisette.errors import InputError
+from noisette.names import is_unicode
 from noisette.query.canonical import normal
 from noisette.query.expression import Expression
 from noisette.query.plan import expression_text
@@ -13,7 +14,18 @@ from noisette.query.sql.expression import expression
 from noisette.query.sql.names import Scope, find, matches, number, written
 from noisette.query.sql.result import Groups, has_aggregate, is_aggregate
 
-__all__ = ["Item", "distinct", "free", "items_of", "keys_of", "name_of", "names_of", "positions_of", "without_stars"]
+__all__ = [
+    "Item",
+    "check_keys",
+    "distinct",
+    "free",
+    "items_of",
+    "keys_of",
+    "name_of",
+    "names_of",
+    "positions_of",
+    "without_stars",
+]
 
 
 @dataclass(frozen=True)
@@ -45,8 +57,7 @@ def keys_of(select: exp.Select, items: list[Item], scope: Scope) -> tuple[Expres
     nodes = plain if group.args.get("all") else [_meant(node, items, scope) for node in group.expressions]
     if any(has_aggregate(node) for node in nodes):
         raise InputError("Groups are made of columns, not of aggregates: leave the aggregate out of GROUP BY.")
-    if any(not node.find(exp.Column) for node in nodes):
-        raise InputError("A constant makes no groups: write GROUP BY with the name of a column.")
+    check_keys(nodes)
     return distinct([expression(node, scope) for node in nodes])
 
 
@@ -98,11 +109,19 @@ def distinct(keys: list[Expression]) -> tuple[Expression, ...]:
     return tuple(found.values())
 
 
+def check_keys(nodes: Iterable[exp.Expr]) -> None:
+    """Raise if a key is the same in every row."""
+    if any(not node.find(exp.Column) for node in nodes):
+        raise InputError("A constant makes no groups: write GROUP BY with the name of a column.")
+
+
 def names_of(items: list[Item], scope: Scope) -> list[str]:
     """The names of the outputs: the alias, the column, or the function and its column; repeats are numbered."""
     taken: set[str] = set()
     names = []
     for place, item in enumerate(items, 1):
+        if not is_unicode(item.alias or ""):
+            raise InputError("The name of a column must be valid Unicode: one of them holds half a character.")
         names.append(free(item.alias or name_of(item.node, scope) or f"column_{place}", taken))
         taken.add(names[-1].casefold())
     return names

@@ -6,10 +6,10 @@ Output names, HAVING, ORDER BY and LIMIT are no part of a canonical text, so the
 import datetime
 import json
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from noisette.errors import InputError
+from noisette.exact.number import fraction_of
 from noisette.query.expression import Call, Expression, Literal, Name
 from noisette.query.kind import Value
 from noisette.query.plan import Aggregate, Copies, Join, Key, PerUnit, Query, Relation, Scan, Select, Where
@@ -71,7 +71,7 @@ def _relation(tree: list[Any], alone: Mapping[str, str]) -> Relation:
 def _aggregate(tree: list[Any], alone: Mapping[str, str]) -> Aggregate:
     function, *rest = tree
     of = _expression(rest[0], alone) if rest else None
-    return Aggregate(function, of, Fraction(rest[1]) if len(rest) > 1 else None)
+    return Aggregate(function, of, fraction_of(rest[1], "at") if len(rest) > 1 else None)
 
 
 def _expression(tree: list[Any], alone: Mapping[str, str]) -> Expression:
@@ -89,7 +89,7 @@ def _expression(tree: list[Any], alone: Mapping[str, str]) -> Expression:
 def _value(kind: str, value: Any = None) -> Value:
     match kind:
         case "number":
-            found = Fraction(value)
+            found = fraction_of(value, kind)
             return found.numerator if found.denominator == 1 else found
         case "timestamp":
             return datetime.datetime.fromisoformat(value)

@@ -6,7 +6,8 @@ which is fixed in advance; so the choice and the answer cost the sum of both, al
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -16,6 +17,7 @@ from noisette.answers import Column, Lasting
 from noisette.answers.figures import percent
 from noisette.engines.contract import Source
 from noisette.errors import InputError, LimitError, PrivacyError
+from noisette.exact.number import whole_of
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.query.caveats import Omission
@@ -47,7 +49,7 @@ from noisette.questions.parts.limits_to_choose import (
     unlimited,
 )
 
-__all__ = ["Adaptive", "Planned", "Terms", "WithinLimits", "chosen", "drawn_within"]
+__all__ = ["Adaptive", "Planned", "Terms", "WithinLimits", "chosen", "drawn_within", "usual_numbers"]
 
 _WHY = (
     f"The question chooses its limit with {percent(float(CHOOSING))} of the spend, counts with "
@@ -148,12 +150,30 @@ class WithinLimits:
 
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """The offer of the question, within limits that it chooses first where it needs some."""
-        try:
-            return self.question.offer(schema, spend, neighbours, level)
-        except LimitError:
-            if all(table.chosen_rows is None for table in schema.values()):
-                raise
-        return chosen_for(self.question, schema, Terms(spend, neighbours, level))
+        with usual_numbers():
+            try:
+                return self.question.offer(schema, spend, neighbours, level)
+            except LimitError:
+                if all(table.chosen_rows is None for table in schema.values()):
+                    raise
+            return chosen_for(self.question, schema, Terms(spend, neighbours, level))
+
+
+@contextmanager
+def usual_numbers() -> Iterator[None]:
+    """Refuse a question whose numbers no float can hold; a plan reads no data, so none of them is of the data.
+
+    >>> with usual_numbers():
+    ...     float(10**400)
+    Traceback (most recent call last):
+    noisette.errors.InputError: A number of this question is too large or too near 0 to compute with: write a usual one.
+    """
+    try:
+        yield
+    except OverflowError:
+        raise InputError(
+            "A number of this question is too large or too near 0 to compute with: write a usual one."
+        ) from None
 
 
 def _of_total(total: ClippedTotal, plan: Planned, schema: Schema, terms: Terms, rule: MinimumFrequency | None) -> Offer:
@@ -317,7 +337,8 @@ class Adaptive:
         """What was packed; raise PrivacyError if it is not that."""
         line, _, within = kept.partition(b"\n")
         try:
-            found = tuple(Chosen(int(place), int(above)) for place, above in json.loads(line))
+            read = ((whole_of(place, "place"), whole_of(above, "above")) for place, above in json.loads(line))
+            found = tuple(Chosen(*pair) for pair in read)
             plan = self.plans[tuple(one.place for one in found)]
         except (ValueError, TypeError, KeyError):
             raise PrivacyError(_CHANGED) from None

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow
 
 from noisette.errors import PrivacyError
+from noisette.exact.number import fraction_of
 from noisette.mechanisms import Gaussian, Geometric
 from noisette.privacy import Neighbours
 from noisette.privacy.sensitivity import Sensitivity
@@ -80,4 +81,4 @@ def _value(value: Any) -> Any:
         return value
     if "kind" in value:
         return _KINDS[value["kind"]](**{name: _value(one) for name, one in value.items() if name != "kind"})
-    return Neighbours[value["relation"]] if "relation" in value else Fraction(value["number"])
+    return Neighbours[value["relation"]] if "relation" in value else fraction_of(value["number"], "number")
