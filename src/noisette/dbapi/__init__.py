@@ -6,7 +6,7 @@ back: what was spent stays spent.
 
 >>> import noisette as nz, pyarrow
 >>> from noisette.dbapi import connect
->>> people = nz.open(pyarrow.table({"age": [34, 51, 68]}), budget=1)
+>>> people = nz.open(pyarrow.table({"age": [34, 51, 68] * 100}), budget=1)
 >>> with connect(people, spend="0.1") as connection:
 ...     cursor = connection.cursor().execute("SELECT count(*) AS n FROM data")
 ...     [column[0] for column in cursor.description]
