@@ -57,7 +57,8 @@ class Request:
 
     `domains` holds for each key the values it is grouped by (other values are left out), or None where they are
     unknown. If all are known, measures come for every combination, in the order of `itertools.product`; if not, for the
-    groups that are there, in any order. `limits` is None where each unit has one row at most.
+    groups that are there, in any order. `limits` is None where each unit has one row at most. `nearest`: the keys are
+    numbers that are measured, so values beyond their bounds are the nearer bound; other rows are in no group (`beyond`).
     """
 
     source: Relation
@@ -65,6 +66,7 @@ class Request:
     domains: tuple[tuple[Value, ...] | None, ...]
     measures: tuple[Measure, ...]
     limits: Limits | None
+    nearest: bool = False
 
 
 @dataclass(frozen=True)

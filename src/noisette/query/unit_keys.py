@@ -10,6 +10,7 @@ from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, W
 from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
+from noisette.query.variants import plain
 
 __all__ = ["meet_in_unit", "table_keys", "unit_names"]
 
@@ -45,7 +46,8 @@ def _leading(relation: Relation, schema: Schema) -> tuple[_Leading, ...]:
 def meet_in_unit(join: Join, schema: Schema) -> bool:
     """Whether rows of both sides meet only where both belong to the same unit: a key that tells it is joined on."""
     before, after = (_leading(side, schema) for side in (join.left, join.right))
-    return any(a == b and set(zip(x, y, strict=True)) <= set(join.on) for a, x in before for b, y in after)
+    met = {(plain(a), plain(b)) for a, b in join.on}
+    return any(a == b and set(zip(x, y, strict=True)) <= met for a, x in before for b, y in after)
 
 
 def _private(relation: Relation, schema: Schema) -> bool:

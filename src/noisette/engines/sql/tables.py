@@ -17,13 +17,14 @@ from sqlglot import exp
 from noisette.engines.contract import FLOATS, STORED, base_type
 from noisette.engines.sql.expressions import normalised
 from noisette.engines.sql.retention import ORDER, order_of
-from noisette.engines.sql.stored import Stored
-from noisette.engines.sql.syntax import binary, chain, column, is_nan, listed, positive_zero
+from noisette.engines.sql.stored import Stored, is_inside
+from noisette.engines.sql.syntax import binary, chain, choose, column, is_nan, listed, positive_zero
 from noisette.errors import InputError
 from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import shape_of
+from noisette.query.variants import inside, plain
 
 __all__ = ["Reading", "as_compared", "scan_sql", "unit_type"]
 
@@ -55,11 +56,20 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
     def clean(name: str) -> exp.Expr:
         return normalised(column(name, own), table.column(name).kind, _stored(name, table, stored))
 
-    plain = {name: name.removeprefix(f"{relation.alias}.") for name in names}
-    made = {name: column(stem, own) if name in reading.raw else clean(stem) for name, stem in plain.items()}
+    def variant(name: str) -> exp.Expr:
+        stem = plain(name).partition(".")[2]
+        there = is_inside(column(stem, own), table.column(stem).kind, _stored(stem, table, stored))
+        return there if name == inside(plain(name)) else choose((there, clean(stem)), otherwise=exp.null())
+
+    def made_of(name: str) -> exp.Expr:
+        stem = name.removeprefix(f"{relation.alias}.")
+        return variant(name) if name in relation.also else column(stem, own) if name in reading.raw else clean(stem)
+
+    made = {name: made_of(name) for name in names}
     private = not table.public and table.unit is not None
     if private and reading.ordered:
-        made[ORDER] = order_of([clean(name) for name in reading.read.get(table.name, ())], reading.salt)
+        read = [clean(name) for name in reading.read.get(table.name, ())]
+        made[ORDER] = order_of([*read, *map(variant, relation.also)], reading.salt)
     if private and reading.owned:
         return _owned(table, made, reading)
     return exp.select(*listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
