@@ -1,14 +1,15 @@
 """Values beyond the declared bounds: the nearer bound where a number is made of them, and in no key and no comparison.
 
-    SUM(x), AVG(x), MEDIAN(x), COUNT(x), x + 1    the nearer bound, so that one row moves a sum by no more than bounds say
-    GROUP BY x, JOIN ... ON x = y                 the row is in no group, and meets no partner
+    SUM(x), AVG(x), MEDIAN(x), COUNT(x), MAX(x)   the nearer bound, so one row moves a sum by no more than bounds say
+    GROUP BY x, SELECT DISTINCT x, ON x = y       the row is in no group, and meets no partner
+    COUNT(DISTINCT x)                             no value, as it makes no group
     x >= 10, x IN (1, 2)                          neither true nor false, as with NULL
     x IS NULL                                     false: the value is there
 
-A clamped value would be right for the first line alone: in keys and comparisons all values beyond the bounds would pile up
-in the first and the last group. So a table offers two more columns for each that has bounds, which only this module
-names: `within` is NULL beyond the bounds, and `inside` says whether the value is there. `within_bounds` writes a request
-with them, the same for every engine; what a request means to analysts, its kinds and its price stay as they are.
+The nearer bound is right for the first line alone: in keys and comparisons all values beyond the bounds would pile up
+in the first and the last group. So a table has two more columns for each with bounds (`variants`), `within` and
+`inside`, and `within_bounds` writes a request with them, the same for every engine. What is known of the request before
+any row is read, its kinds, its groups and its price, stays as it is.
 
 Rows are left out by their own values, so one unit moves no more than before.
 """
@@ -208,15 +209,15 @@ def _rows(relation: Relation, used: Collection[str], schema: Schema) -> Relation
             read = _read(condition, _moved(source, schema))
             return Where(_rows(source, {*used, *columns_of(read)}, schema), read)
         case Select(source):
-            made = _selected(relation, used, schema)
-            return Select(_rows(source, {name for _, e in made for name in columns_of(e)}, schema), made)
+            columns = _selected(relation, used, schema)
+            return Select(_rows(source, {name for _, e in columns for name in columns_of(e)}, schema), columns)
         case Join():
             return _joined(relation, used, schema)
         case PerUnit(source, keys, aggregates):
             moved = _moved(source, schema)
-            read = [(n, a if a.of is None else replace(a, of=_read(a.of, moved))) for n, a in aggregates]
-            numbers = [aggregate.of for _, aggregate in read if aggregate.of is not None]
-            return PerUnit(rows_within(source, schema, [e for _, e in keys], numbers), keys, tuple(read))
+            made = tuple((n, a if a.of is None else replace(a, of=_read(a.of, moved))) for n, a in aggregates)
+            numbers = [aggregate.of for _, aggregate in made if aggregate.of is not None]
+            return PerUnit(rows_within(source, schema, [e for _, e in keys], numbers), keys, made)
         case Copies(source):
             return replace(relation, source=_rows(source, used, schema))
         case _:

@@ -47,7 +47,7 @@ _RAISE, _WIDEN, _DECLARE = "raise the limits", "widen the bounds", "declare more
 
 @dataclass(frozen=True)
 class Omission:
-    """A sentence about what is left out or moved to a bound, and what the owner can do about it in the policy, if anything."""
+    """A sentence about what is left out or moved, and what the owner can do about it in the policy, if anything."""
 
     sentence: str
     cure: str = ""

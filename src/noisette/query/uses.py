@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from typing import TypeAlias, assert_never
 
 from noisette.query.beyond import COMPARISONS
-from noisette.query.expression import Call, Expression, Literal, Name, columns_of, replaced
+from noisette.query.expression import Call, Expression, Literal, Name, Operation, columns_of, replaced
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Copies, Join, PerUnit, Query, Relation, Scan, Select, Where, aggregates_in
@@ -72,9 +72,8 @@ def _traced(relation: Relation, wanted: Iterable[tuple[Use, str]]) -> Iterator[t
     wanted = set(wanted)
     match relation:
         case Scan(table, alias):
-            yield from (
-                (use, f"{table}.{name.removeprefix(f'{alias}.')}") for use, name in wanted if name.startswith(f"{alias}.")
-            )
+            own = [(use, name) for use, name in wanted if name.startswith(f"{alias}.")]
+            yield from ((use, f"{table}.{name.removeprefix(f'{alias}.')}") for use, name in own)
         case Where(source, condition):
             yield from _traced(source, {*wanted, *_of(condition, "comparison")})
         case Copies(source):
@@ -110,14 +109,24 @@ def changed_by_bounds(uses: Uses) -> Uses:
 def impossible(query: Query, read: Mapping[str, Kind]) -> Iterator[tuple[Expression, tuple[str, ...]]]:
     """The conditions on stored columns that no row can meet, by the bounds of these columns, with short names."""
     scans = [node for node in nodes_of(query.source) if isinstance(node, Scan)]
-    names = {f"{s.alias}.{name.partition('.')[2]}": name for s in scans for name in read if name.startswith(f"{s.table}.")}
-    scope = {alias: read[name] for alias, name in names.items()}
-    short = {alias: Name(name.partition(".")[2]) for alias, name in names.items()}
+    own = ((scan, name, name.removeprefix(f"{scan.table}.")) for scan in scans for name in read)
+    found = {f"{scan.alias}.{column}": (column, read[name]) for scan, name, column in own if column != name}
+    scope = {name: kind for name, (_, kind) in found.items()}
     for condition in dict.fromkeys(_conditions(query)):
         used = tuple(dict.fromkeys(columns_of(condition)))
         if used and all(name in scope for name in used) and _never(condition, scope):
-            bounded = tuple(short[name].name for name in used if limited(scope[name]))
-            yield replaced(condition, short), bounded
+            short = {name: Name(found[name][0]) for name in used}
+            yield replaced(_value_first(condition), short), tuple(short[n].name for n in used if limited(scope[n]))
+
+
+def _value_first(condition: Expression) -> Expression:
+    """A comparison with its constant on the right, as people write it."""
+    turned: dict[Operation, Operation] = {"less": "more", "at_most": "at_least", "equal": "equal"}
+    match condition:
+        case Call(operation, (Literal() as a, b)) if operation in turned:
+            return Call(turned[operation], (b, a))
+        case _:
+            return condition
 
 
 def _conditions(query: Query) -> Iterator[Expression]:

@@ -50,7 +50,8 @@ from noisette.query.requirements import moment
 from noisette.query.variants import widened
 
 __all__ = [
-    "Stored", "decimal_digits", "is_inside", "normalised", "reaches_ends", "stays_apart", "stored_steps", "substitute_steps",
+    "Stored", "decimal_digits", "is_inside", "normalised", "reaches_ends", "stays_apart", "stored_steps",
+    "substitute_steps",
 ]  # fmt: skip
 
 Stored: TypeAlias = Mapping[str, Mapping[str, str]]
