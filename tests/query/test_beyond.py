@@ -403,3 +403,17 @@ def test_a_histogram_has_no_pile_at_its_ends(data):
     assert (round(counts[0]), round(counts[9]), round(sum(counts.values()))) == (2, 2, 7)
     assert rich.ask(nz.OrderStatistic("x", q=1), spend=200).rows()[0]["value"] == 9
     assert rich.ask(nz.Distinct("x"), spend=200).rows()[0]["distinct"] == 4
+
+
+def test_tables_of_synthetic_rows_are_about_the_same_rows(data, monkeypatch):
+    """As many rows by ward as by number, or else the tables could not fit together."""
+
+    def totals():
+        asked = nz.Synthetic(["x", "g"]).offer(data.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
+        requests = [one.request for one in asked.procedure.requests.values()]
+        exact = [Memory({"t": table(ROWS)}).aggregate(one, data.schema, SECRET) for one in requests]
+        return [int(one.measures[0].sum()) for one in exact]
+
+    assert totals() == [len(without("x"))] * 3
+    monkeypatch.setattr("noisette.questions.synthetic.rows_within", lambda relation, *_: relation)
+    assert len(set(totals())) > 1

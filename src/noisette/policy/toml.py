@@ -106,7 +106,7 @@ def _column(rules: ColumnRules) -> Iterator[str]:
     if rules.type is not None:
         yield _line("type", rules.type)
     if rules.bounds is not None or rules.private_bounds:
-        yield _line("bounds", rules.bounds or "private", "values beyond them are clamped")
+        yield _line("bounds", rules.bounds or "private", "beyond them: in no group, the nearer bound in sums")
     if rules.grid is not None:
         yield _line("grid", rules.grid, "values are rounded to multiples of it")
     if rules.keys is not None or rules.private_keys:

@@ -1,7 +1,7 @@
 """The cells of a column: one for each declared value, or bins of equal width between its declared bounds.
 
-In which cell a value lies depends on that value and on declarations alone. NULL and NaN lie in no cell; values beyond
-the bounds count as the nearer bound, as everywhere; a text that is no declared key lies in no cell.
+In which cell a value lies depends on that value and on declarations alone. NULL, NaN, values beyond the bounds and
+texts that are no declared key lie in no cell: engines leave out rows whose keys are beyond their bounds (`beyond`).
 """
 
 import datetime
