@@ -345,6 +345,10 @@ CASES = {
         "SELECT thin, YEAR(day) AS y, FLOOR(price) AS p, COUNT(*) AS n FROM t WHERE price < 100 GROUP BY thin, y, p",
         described(unit=None, thin=kind("real", 0, 3, Fraction(1, 2)), price=kind("real", -3)),
     ),
+    "doubles beyond the bounds": sql(
+        "SELECT pay, COUNT(*) AS n FROM t WHERE pay <= 2 OR thin > 1 GROUP BY pay",
+        described(unit=None, pay=kind("real", -1, 2)),
+    ),
     "chosen keys beyond the bounds": sql(
         "SELECT CASE WHEN well THEN age WHEN wide > 3 THEN narrow ELSE 7 END AS k, COALESCE(pay, thin) > 1 AS c, "
         "COUNT(*) AS n FROM t GROUP BY k, c",
@@ -371,7 +375,7 @@ CASES = {
         described(Limits(rows=2)),
     ),
     "per unit beyond the bounds": sql(
-        "SELECT m, COUNT(*) AS n FROM (SELECT who, age, MAX(narrow) AS m FROM t WHERE price >= 0 GROUP BY who, age) AS q "
+        "SELECT m, COUNT(*) AS n FROM (SELECT who, age, MAX(narrow) AS m FROM t WHERE price >= 0 GROUP BY who, age) q "
         "WHERE age < 9 GROUP BY m",
         described(Limits(rows=3)),
     ),

@@ -90,13 +90,15 @@ def is_inside(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
     'COALESCE("x" BETWEEN 0 AND 9, TRUE)'
     """
     kind, base = declared(kind), base_type(stored)
+    real = base == "DOUBLE" and kind.type == "real" and kind.grid is None
     plain = (base in INTEGERS and kind.grid == 1) or (base == kind.type.upper() and not kind.number and kind.bounded)
-    value = column.copy() if plain else exp.Paren(this=_clean(column, widened(kind), stored))
+    value = column.copy() if plain or real else exp.Paren(this=_clean(column, widened(kind), stored))
     low, high = (None if end is None else constant(_as_value(end, kind.type)) for end in (kind.low, kind.high))
     if low is not None and high is not None:
         there: exp.Expr = exp.Between(this=value, low=low, high=high)
     else:
         there = exp.LTE(this=value, expression=high) if low is None else exp.GTE(this=value, expression=low)
+    there = exp.Or(this=there, expression=is_nan(column)) if real else there  # as NULL
     return exp.Coalesce(this=there, expressions=[exp.true()])
 
 
