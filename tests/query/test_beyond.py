@@ -5,6 +5,7 @@ The engines share what rewrites a request, so this is the specification that doe
 
 import datetime
 import functools
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow
@@ -22,10 +23,12 @@ from noisette.query.beyond import rows_within, within_bounds
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
-from noisette.query.plan import Aggregate, Query, Scan, Where
+from noisette.query.plan import Aggregate, Join, Query, Scan, Where
 from noisette.query.prepare import prepare
+from noisette.query.reads import nodes_of
 from noisette.query.schema import Column, Limits, Table
 from noisette.query.sql import parse
+from noisette.query.stability import retention, shape_of
 from noisette.query.uses import uses_of_query
 
 SECRET = bytes(16)
@@ -242,6 +245,57 @@ def test_a_request_that_is_read_once_stays_as_it_is(name):
     assert within_bounds(read, case.schema) == read
     assert read.keys == case.request.keys
     assert read.domains == case.request.domains
+
+
+def retained_of(relation, schema):
+    return [retention(node, schema) for node in nodes_of(relation) if isinstance(node, Join)]
+
+
+BOUNDED_UNITS = {
+    name: Table(
+        name,
+        (Column("who", Kind("integer", Fraction(0), Fraction(99), Fraction(1))), *columns()),
+        unit="who",
+        limits=Limits(rows=3),
+    )
+    for name in ("t", "u")
+}
+JOINS = [
+    "SELECT COUNT(*) AS n FROM t LEFT JOIN u ON t.who = u.who AND t.x = u.x",
+    "SELECT COUNT(*) AS n FROM t JOIN u ON t.who = u.who",
+    "SELECT COUNT(*) AS n FROM t LEFT JOIN (SELECT who, x, COUNT(*) AS k FROM u GROUP BY who, x) AS v "
+    "ON t.who = v.who AND t.x = v.x",
+    "SELECT COUNT(*) AS n FROM (SELECT who, x, COUNT(*) AS k FROM t GROUP BY who, x) AS v LEFT JOIN u "
+    "ON v.who = u.who AND v.x = u.x",
+]
+
+
+def requests_with_joins():
+    for case in CASES.values():
+        yield case.request, case.schema
+    for text in JOINS:
+        yield prepare(parse(text, BOUNDED_UNITS), BOUNDED_UNITS).request, BOUNDED_UNITS
+
+
+def test_a_unit_has_as_many_rows_as_the_price_is_for():
+    """What joins and each unit retain is the same by the relation that is asked and by the one that is read."""
+    joins = 0
+    for request, schema in requests_with_joins():
+        read = within_bounds(request, schema)
+        found, expected = retained_of(read.source, schema), retained_of(request.source, schema)
+        assert found == expected
+        joins += len(found)
+        own, other = shape_of(request.source, schema), shape_of(read.source, schema)
+        assert replace(own, columns={}) == replace(other, columns={})
+        assert all(other.columns[name] == kind for name, kind in own.columns.items() if kind.type != "boolean")
+    assert joins > 10
+
+
+@pytest.mark.parametrize("place", ["unit_keys", "stability"])
+def test_joins_that_forget_which_column_is_read_are_convicted(place, monkeypatch):
+    monkeypatch.setattr(f"noisette.query.{place}.plain", lambda name: name)
+    with pytest.raises((AssertionError, InputError, KeyError)):
+        test_a_unit_has_as_many_rows_as_the_price_is_for()
 
 
 def test_what_has_no_bounds_is_read_as_it_is_asked():
