@@ -8,7 +8,7 @@ from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, W
 from noisette.query.schema import Schema, Table
 from noisette.query.variants import plain
 
-__all__ = ["columns_read", "expressions_in", "kinds_read", "nodes_of", "tables_of", "tables_read"]
+__all__ = ["columns_read", "expressions_in", "kinds_read", "limited_in", "nodes_of", "tables_of", "tables_read"]
 
 
 def expressions_in(relation: Relation) -> tuple[Expression, ...]:
@@ -57,6 +57,15 @@ def columns_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tup
         if f"{alias}.{c.name}" in names
     }
     return tuple(sorted(stored, key=".".join))
+
+
+def limited_in(relation: Relation) -> dict[str, tuple[str, ...]]:
+    """For each table of a relation the columns that are read within their bounds, by any of its scans."""
+    found: dict[str, set[str]] = {}
+    for node in nodes_of(relation):
+        if isinstance(node, Scan):
+            found.setdefault(node.table, set()).update(plain(name).partition(".")[2] for name in node.also)
+    return {table: tuple(sorted(names)) for table, names in found.items()}
 
 
 def nodes_of(relation: Relation) -> Iterator[Relation]:

@@ -17,7 +17,7 @@ from noisette.query.reads import expressions_in
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import retention, shape_of
-from noisette.query.variants import inside, plain
+from noisette.query.variants import inside, plain, within
 
 __all__ = ["Hash", "Row", "Rows"]
 
@@ -33,7 +33,7 @@ class Rows:
     """A relation with what its rows depend on beside it.
 
     `needed` columns of it · `tables`: stored rows, each value with its type · `read`: the columns of each table that
-    the question reads.
+    the question reads · `limited`: those that it reads within their bounds.
     """
 
     relation: Relation
@@ -43,6 +43,7 @@ class Rows:
     hash_of: Hash
     salt: int
     read: Mapping[str, Sequence[str]]
+    limited: Mapping[str, Sequence[str]]
 
     def rows(self) -> Iterator[Row]:
         """The rows with their columns, unit and order."""
@@ -88,7 +89,11 @@ class Rows:
                 continue
             for unit in units(stored):
                 read = [row[name] for name in self.read.get(table.name, ())]
-                yield made | {UNIT: unit, _ORDER: self._order([*read, *(made[name] for name in scan.also)])}
+                limited = [
+                    _variant(within(f"{scan.alias}.{name}"), made, stored, table)
+                    for name in self.limited.get(table.name, ())
+                ]
+                yield made | {UNIT: unit, _ORDER: self._order([*read, *limited])}
 
     def _units(self, table: Table) -> Callable[[Row], list[Any]]:
         """Whose a stored row is: its own unit, or the unit of the row that its key refers to; NULL refers to none."""

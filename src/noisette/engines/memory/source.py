@@ -27,7 +27,7 @@ from noisette.query.kind import Kind, Value
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation, Scan
-from noisette.query.reads import columns_read, tables_of, tables_read
+from noisette.query.reads import columns_read, limited_in, tables_of, tables_read
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import ROW, UNIT
 from noisette.query.stability import shape_of
@@ -189,7 +189,7 @@ class Memory(Source):
         for table, name in columns_read(relation, schema, used):
             read[table].append(name)
         tables = {table.name: self._read(table.name) for table in tables_read(relation, schema)}
-        return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read)
+        return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read, limited_in(relation))
 
     def _read(self, name: str) -> list[Row]:
         """Rows as they are stored; dates as days, timestamps as microseconds."""

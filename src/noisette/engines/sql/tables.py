@@ -24,7 +24,7 @@ from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, W
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import shape_of
-from noisette.query.variants import inside, plain
+from noisette.query.variants import inside, plain, within
 
 __all__ = ["Reading", "as_compared", "scan_sql", "unit_type"]
 
@@ -35,8 +35,8 @@ AS_TEXT = frozenset(("ENUM", "HUGEINT", "UHUGEINT"))
 class Reading:
     """What the SELECT of a relation depends on beside the relation.
 
-    `read`: the columns of each table that the question reads · `ordered`: whether the column "order" is needed ·
-    `owned`: whether the column "unit" is.
+    `read`: the columns of each table that the question reads · `limited`: those that it reads within their bounds ·
+    `ordered`: whether the column "order" is needed · `owned`: whether the column "unit" is.
     """
 
     schema: Schema
@@ -44,6 +44,7 @@ class Reading:
     raw: frozenset[str]
     salt: int
     read: Mapping[str, tuple[str, ...]]
+    limited: Mapping[str, tuple[str, ...]]
     ordered: bool = False
     owned: bool = True
 
@@ -69,7 +70,8 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
     private = not table.public and table.unit is not None
     if private and reading.ordered:
         read = [clean(name) for name in reading.read.get(table.name, ())]
-        made[ORDER] = order_of([*read, *map(variant, relation.also)], reading.salt)
+        limited = [variant(within(f"{relation.alias}.{name}")) for name in reading.limited.get(table.name, ())]
+        made[ORDER] = order_of([*read, *limited], reading.salt)
     if private and reading.owned:
         return _owned(table, made, reading)
     return exp.select(*listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
