@@ -24,7 +24,7 @@ from noisette import mechanisms
 from noisette.engines.duckdb.source import DuckDB
 from noisette.query.aggregate import measures_of
 from noisette.query.measure import Measure
-from noisette.query.plan import aggregates_of
+from noisette.query.plan import Where, aggregates_of
 from noisette.query.reads import kinds_read
 from noisette.questions.parts.queries import Measuring
 
@@ -133,7 +133,12 @@ def exact(offer, rows, schema, **changes):
 
 LIMITED = re.compile(r"At most (.*) of each (\w+) (?:are|is) used; further rows are left out\.")
 CLAMPED = re.compile(r"Values of (.*) count as the nearer bound\.")
-ONE = re.compile(r"([\w.]+) beyond \[([^,]+), ([^\]]+)\]")
+OUT_OF_GROUPS = re.compile(r"Rows whose (.*) are in no group\.")
+COMPARED = re.compile(r"No comparison with a value of (.*) holds\.")
+UNCOUNTED = re.compile(r"COUNT\(DISTINCT \.\.\.\) counts no value of (.*)\.")
+NEVER = re.compile(r"No row can meet (.*): that asks for values beyond the bounds of (.*)\.")
+BEYOND = (CLAMPED, OUT_OF_GROUPS, COMPARED, UNCOUNTED, NEVER)
+ONE = re.compile(r"([\w.]+) (?:lies )?beyond \[([^,]+), ([^\]]+)\]")
 UNDECLARED = re.compile(r"Rows whose (\w+) is a value other than its (\d+) declared keys are left out\.")
 NO_GROUP = re.compile(r"Rows in no group of the declared keys of (\w+) are left out\.")
 DISTINCT = re.compile(r"COUNT\(DISTINCT \.\.\.\) counts declared keys of (\w+) alone\.")
@@ -171,16 +176,39 @@ def _counts(offer, rows, schema, **changes):
     return source(tuple(rows)).aggregate(plain, schema, SECRET).measures[0].tolist()
 
 
-def read_clamps(sentence, offer, schema):
-    for name, low, high in ONE.findall(CLAMPED.fullmatch(sentence)[1]):
+def beyond(parts):
+    """For each column that is named, a row at either bound and one beyond it."""
+    for name, low, high in ONE.findall(parts):
         if name == "floor":  # public, and within its bounds
             continue
         ends = value(low), value(high)
         assert ends == BOUNDS[name]
         for end, step in zip(ends, (-1, 1), strict=True):
             away = datetime.timedelta(400) if name == "day" else 10**6
-            at, beyond = changed(**{name: end}), changed(**{name: end + step * away})
-            assert exact(offer, [at, ROW], schema) == exact(offer, [beyond, ROW], schema), (name, end)
+            yield name, changed(**{name: end}), changed(**{name: end + step * away})
+
+
+def read_clamps(sentence, offer, schema):
+    """Of all rows, since a condition on the column would leave those beyond its bounds out."""
+    everyone = requests(offer)[0].source
+    while isinstance(everyone, Where):
+        everyone = everyone.source
+    for name, at, away in beyond(CLAMPED.fullmatch(sentence)[1]):
+        found, same = (exact(offer, [row, ROW], schema, source=everyone) for row in (away, at))
+        assert found == same, name
+    return "widen the bounds"
+
+
+def read_groups(sentence, offer, schema):
+    for name, at, away in beyond(OUT_OF_GROUPS.fullmatch(sentence)[1]):
+        assert exact(offer, [away, ROW], schema) == exact(offer, [ROW], schema) != exact(offer, [at, ROW], schema), name
+    return "widen the bounds"
+
+
+def read_comparisons(sentence, offer, schema):
+    """All comparisons of these questions hold for most values, and must hold for a row to count."""
+    for name, at, away in beyond(COMPARED.fullmatch(sentence)[1]):
+        assert exact(offer, [away, ROW], schema) == exact(offer, [ROW], schema) != exact(offer, [at, ROW], schema), name
     return "widen the bounds"
 
 
@@ -213,6 +241,8 @@ def read_small(sentence, offer, _):
 READERS = {
     LIMITED: read_limits,
     CLAMPED: read_clamps,
+    OUT_OF_GROUPS: read_groups,
+    COMPARED: read_comparisons,
     UNDECLARED: read_keys,
     NO_GROUP: read_keys,
     DISTINCT: read_distinct,
@@ -240,10 +270,15 @@ def silent(sentences, offer, schema):
         found.append("rows are left out")
     for name, (_, high) in BOUNDS.items():
         step = datetime.timedelta(1) if name == "day" else 1
-        inside, at, beyond = (changed(**{name: high + k * step}) for k in (-31, 0, 40))
-        same = exact(offer, [at], schema) == exact(offer, [beyond], schema)
-        if f"{name} beyond" not in one and same and exact(offer, [inside], schema) != exact(offer, [at], schema):
+        inside, at, away = (changed(**{name: high + k * step}) for k in (-31, 0, 40))
+        if re.search(f"{name} (lies )?beyond", one):
+            continue
+        same = exact(offer, [at], schema) == exact(offer, [away], schema)
+        if same and exact(offer, [inside], schema) != exact(offer, [at], schema):
             found.append(f"{name} is clamped")
+        alone = exact(offer, [ROW], schema)
+        if exact(offer, [away, ROW], schema) == alone != exact(offer, [at, ROW], schema):
+            found.append(f"{name} is left out")
     odd, usual = changed(patient=9, ward="attic"), changed(patient=9)
     less, more = exact(offer, [ROW], schema), exact(offer, [usual, ROW], schema)
     if "ward" not in one and less != more and less == exact(offer, [odd, ROW], schema):
@@ -424,9 +459,10 @@ def test_every_question_says_what_it_leaves_out(clinic, name):
         said = " ".join(sentences)
         assert ("are used; further rows are left out" in said) == bounded
         read = _read(offer, clinic.schema, i)
-        assert ("age beyond [0, 100]" in said) == any(n == "visits.age" and kind.bounded for n, kind in read)
+        told = re.search(r"age (lies )?beyond \[0, 100\]", said) is not None
+        assert told == any(n == "visits.age" and kind.bounded for n, kind in read)
         for sentence in sentences:
-            assert CLAMPED.fullmatch(sentence) or any(pattern.fullmatch(sentence) for pattern in PATTERNS), sentence
+            assert any(pattern.fullmatch(sentence) for pattern in (*BEYOND, *PATTERNS)), sentence
 
 
 def _read(offer, schema, i=0):

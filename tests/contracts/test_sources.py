@@ -336,6 +336,57 @@ CASES = {
         "FROM t GROUP BY k",
         NO_UNIT,
     ),
+    "compared beyond the bounds": sql(
+        "SELECT SUM(CASE WHEN age >= 9 THEN 1 ELSE 0 END) AS a, SUM(CASE WHEN narrow >= 100 THEN 2 WHEN narrow < 9 "
+        "THEN 1 ELSE 0 END) AS b, SUM(CASE WHEN wide > 8 THEN 0 WHEN wide <= 8 THEN 1 ELSE 2 END) AS c, "
+        "SUM(CASE WHEN pay < 2 THEN pay ELSE 1 END) AS d, SUM(CASE WHEN NOT thin >= 3 THEN 1 ELSE 0 END) AS e, "
+        "SUM(CASE WHEN day = DATE '1970-01-01' THEN 1 WHEN day IN (DATE '2079-07-07') THEN 2 ELSE 0 END) AS f, "
+        "SUM(CASE WHEN price = 100 THEN 0 ELSE 3 END) AS g, COUNT(DISTINCT price) AS h, COUNT(DISTINCT age) AS i, "
+        "SUM(pay) AS j, COUNT(pay) AS k, SUM(CASE WHEN pay IS NULL THEN 1 ELSE 0 END) AS l FROM t "
+        "WHERE wide <> 3 OR age IS NOT NULL",
+        NO_UNIT,
+    ),
+    "keys beyond the bounds": sql(
+        "SELECT narrow, wide, COUNT(*) AS n, SUM(age) AS s FROM t GROUP BY narrow, wide", NO_UNIT
+    ),
+    "reals and dates beyond the bounds": sql(
+        "SELECT thin, YEAR(day) AS y, FLOOR(price) AS p, COUNT(*) AS n FROM t WHERE price < 100 GROUP BY thin, y, p",
+        described(unit=None, thin=kind("real", 0, 3, Fraction(1, 2)), price=kind("real", -3)),
+    ),
+    "doubles beyond the bounds": sql(
+        "SELECT pay, COUNT(*) AS n FROM t WHERE pay <= 2 OR thin > 1 GROUP BY pay",
+        described(unit=None, pay=kind("real", -1, 2)),
+    ),
+    "chosen keys beyond the bounds": sql(
+        "SELECT CASE WHEN well THEN age WHEN wide > 3 THEN narrow ELSE 7 END AS k, COALESCE(pay, thin) > 1 AS c, "
+        "COUNT(*) AS n FROM t GROUP BY k, c",
+        NO_UNIT,
+    ),
+    "sub-queries beyond the bounds": sql(
+        "SELECT k, c, COUNT(*) AS n, SUM(k) AS s, AVG(x) AS a FROM (SELECT FLOOR(age / 2) AS k, pay > 1 AS c, pay * 2 "
+        "AS x FROM t WHERE price > 0) AS q WHERE x < 3 GROUP BY k, c",
+        NO_UNIT,
+    ),
+    "no partner beyond the bounds": sql(
+        "SELECT f.ages, f.floor, COUNT(*) AS n, SUM(pay) AS s FROM t LEFT JOIN floors f ON t.age = f.floor "
+        "GROUP BY f.ages, f.floor",
+        NO_UNIT,
+    ),
+    "joins beyond the bounds": sql(
+        "SELECT a.age, COUNT(*) AS n, SUM(b.pay) AS s FROM t a JOIN u b ON a.who = b.who AND a.age = b.age "
+        "WHERE b.price < 100 GROUP BY a.age",
+        described(Limits(rows=6)),
+    ),
+    "left joins beyond the bounds": sql(
+        "SELECT b.age, COUNT(*) AS n, SUM(b.pay) AS s FROM t a LEFT JOIN u b ON a.who = b.who AND a.age = b.age "
+        "GROUP BY b.age",
+        described(Limits(rows=2)),
+    ),
+    "per unit beyond the bounds": sql(
+        "SELECT m, COUNT(*) AS n FROM (SELECT who, age, MAX(narrow) AS m FROM t WHERE price >= 0 GROUP BY who, age) q "
+        "WHERE age < 9 GROUP BY m",
+        described(Limits(rows=3)),
+    ),
     "spread": sql("SELECT VARIANCE(pay) AS v, STDDEV(age) AS d, MEDIAN(price) AS q FROM t", NO_UNIT),
     "pairs": sql("SELECT CORR(pay, age) AS r, REGR_INTERCEPT(price, pay) AS b FROM t", NO_UNIT),
     "bins": sql("SELECT FLOOR(price / 10) * 10 AS bin, CEIL(pay) AS c, COUNT(*) AS n FROM t GROUP BY bin, c", NO_UNIT),
@@ -447,6 +498,7 @@ DOZEN = [
     *("everything", "by age and truth", "without bounds", "text", "spread", "a public side that repeats"),
     *("two private sides", "per unit", "per unit and key", "bounded, names, rows 3", "two rows a year, of names"),
     *("bounded, doubles, groups 2, rows_per_group 1, unknown keys", "bounded, numbers, rows 1, no keys"),
+    *("compared beyond the bounds", "left joins beyond the bounds", "reals and dates beyond the bounds"),
 ]  # for Spark itself, which takes a second for each; pysail is asked everything
 LATE = ("spark", "pysail, files", "spark, files")
 ASKED = [(source, name) for source in SOURCES for name in (DOZEN if source in LATE else CASES)]
@@ -564,6 +616,15 @@ def null_dates_too(self, scan, table, limit, plain=memory_rows.Rows._per_period)
     yield from (row for stored, row in self._owned(scan, table) if stored[limit.of][0] is None)
 
 
+def one_too_narrow(value, kind, stored, is_inside=memory_rows.is_inside):
+    """Takes the last value within the bounds to be beyond them."""
+    return is_inside(value, replace(kind, high=kind.high - 1) if kind.number and kind.bounded else kind, stored)
+
+
+def null_is_outside(value, kind, stored, is_inside=memory_rows.is_inside):
+    return value is not None and is_inside(value, kind, stored)
+
+
 BY_WARD = "bounded, names, rows 3"
 TWINS = {  # with the case that convicts each
     "forgets to bound": (Unbounded, {}, BY_WARD),
@@ -571,7 +632,16 @@ TWINS = {  # with the case that convicts each
     "chooses by another key": (AnySecret, {}, "bounded, names, rows 1, no keys"),
     "counts NULL": (CountsNulls, {}, "everything"),
     "counts rows for units": (CountsRowsForUnits, {}, BY_WARD),
-    "clamps too far": (Memory, {"rows.clean": one_too_far}, "everything"),
+    "clamps too far": (Memory, {"rows.clean": one_too_far}, "choices"),
+    "compares the nearer bound": (Memory, {"rows.is_inside": lambda *_: True}, "compared beyond the bounds"),
+    "groups by the nearer bound": (Memory, {"rows.is_inside": lambda *_: True}, "keys beyond the bounds"),
+    "takes a bound to be beyond it": (Memory, {"rows.is_inside": one_too_narrow}, "by age"),
+    "takes NULL to be beyond the bounds": (Memory, {"rows.is_inside": null_is_outside}, "by age"),
+    "says nothing of values beyond the bounds": (
+        Memory,
+        {"source.within_bounds": lambda request, schema: request},
+        "sub-queries beyond the bounds",
+    ),
     "takes NaN for 0": (Memory, {"rows.clean": nan_is_zero}, "by a real on a grid"),
     "leaves NULL where it is declared away": (Memory, {"rows.clean": null_is_dropped}, "everything"),
     "rounds halves to even": (Memory, {"values._half_away": round}, "everything"),

@@ -43,6 +43,7 @@ def curator(data, *, known=True):
 
 def truths(data):
     x = np.where(data["there"], np.clip(data["x"], 0, 100), np.nan).reshape(GROUPS, ROWS)
+    within = np.where(x == data["x"].reshape(GROUPS, ROWS), x, np.nan)  # what is beyond the bounds is no value
     return {
         "n": np.full(GROUPS, ROWS),
         "k": np.sum(~np.isnan(x), axis=1),
@@ -50,7 +51,7 @@ def truths(data):
         "a": np.nanmean(x, axis=1),
         "v": np.nanvar(x, axis=1),
         "d": np.nanstd(x, axis=1),
-        "c": np.array([len(set(row[~np.isnan(row)])) for row in x]),
+        "c": np.array([len(set(row[~np.isnan(row)])) for row in within]),
         "r": np.sum(~np.isnan(x), axis=1) / ROWS,
         "m": np.nanmedian(x, axis=1),
     }

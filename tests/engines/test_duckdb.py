@@ -211,7 +211,7 @@ def test_an_empty_table_and_a_column_of_nulls():
 
 def test_a_key_that_is_used_elsewhere_too_is_clean_there():
     """Plain integer keys are cleaned group by group; conditions, values and other keys must not see them as stored."""
-    source = DuckDB({"t": pyarrow.table({"age": [-5, 4, 50, 60, None]})})
+    source = DuckDB({"t": pyarrow.table({"age": [-5, 0, 4, 9, 50, 60, None]})})
     table = Table("t", (Column("age", AGE),))
     more, total = Call("add", (age, Literal(1))), Measure("sum", age, Fraction(1), 0, 9)
     whole = (*range(10), None)
@@ -221,10 +221,10 @@ def test_a_key_that_is_used_elsewhere_too_is_clean_there():
         return [m.tolist() for m in source.aggregate(request, {"t": table}, SECRET).measures]
 
     scan, old = Scan("t", "t"), Where(Scan("t", "t"), Call("at_most", (age, Literal(9))))
-    ones = [1, 0, 0, 0, 1, 0, 0, 0, 0, 2, 1]
+    ones = [1, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1]  # and none beyond the bounds
     assert asked(scan, (age,), (whole,)) == [ones]
     assert asked(old, (age,), (whole,)) == [[*ones[:-1], 0]]
-    assert asked(scan, (age,), (whole,), total) == [[0, 0, 0, 0, 4, 0, 0, 0, 0, 18, 0]]
+    assert asked(scan, (age,), (whole,), total) == [[0, 0, 0, 0, 4, 0, 0, 0, 0, 9, 0]]
     both = asked(scan, (age, more), (whole, (*range(1, 11), None)))[0]
     assert [both[i * 11 + i] for i in range(11)] == ones
 
@@ -704,7 +704,8 @@ def test_steps_at_once_are_those_of_cleaned_values(bounds, nullable):
     schema = {"t": Table("t", (Column("x", kind),))}
     source = DuckDB({"t": pyarrow.table({"x": pyarrow.array(stored, pyarrow.float64())})})
     ways = []
-    for text in ("SELECT SUM(x) AS s FROM t", "SELECT SUM(COALESCE(x, NULL)) AS s FROM t WHERE x IS NULL OR x = x"):
+    long = "SELECT SUM(COALESCE(x, NULL)) AS s FROM t WHERE x IS NULL OR x IS NOT NULL"
+    for text in ("SELECT SUM(x) AS s FROM t", long):
         request = prepare(parse(text, schema), schema).request
         ways.append(int(source.aggregate(request, schema, bytes(16)).measures[0][0]))
     assert ways[0] == ways[1]

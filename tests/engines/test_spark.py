@@ -28,6 +28,7 @@ from noisette.engines.spark.source import Spark
 from noisette.engines.spark.versions import version_at
 from noisette.engines.sql.partial import merged, multiplied, partial_schema
 from noisette.errors import InputError, NoisetteError, UnfinishedError
+from noisette.query.beyond import within_bounds
 from noisette.query.expression import Name
 from noisette.query.kind import Kind
 from noisette.query.measure import Measure, Request
@@ -454,6 +455,18 @@ def test_what_a_filter_reads_is_no_key():
     request = Request(query.source, query.keys, (None,), (Measure("rows"),), None)
     read = needed_of_request(request, {"t": table})["t"]
     assert not routing.few_differ(read, request, table, {"x": "BIGINT", "key": "VARCHAR"}, {"t": table})
+
+
+def test_that_a_key_lies_within_its_bounds_is_no_filter():
+    """Groups are those of the key, whether or not rows beyond its bounds are left out of them."""
+    many = Kind("integer", Fraction(0), Fraction(10**6), Fraction(1))
+    table = Table("t", (Column("x", many), Column("key", Kind("text"))), unit=None, limits=Limits())
+    for condition, few in (("x IS NULL OR x IS NOT NULL", False), ("x > 3", False), (None, True)):
+        text = f"SELECT x, count(*) FROM t {'' if condition is None else f'WHERE {condition}'} GROUP BY x"
+        query = parse(text, {"t": table})
+        request = within_bounds(Request(query.source, query.keys, (None,), (Measure("rows"),), None), {"t": table})
+        read = needed_of_request(request, {"t": table})["t"]
+        assert routing.few_differ(read, request, table, {"x": "BIGINT", "key": "VARCHAR"}, {"t": table}) is few
 
 
 # Failures

@@ -48,7 +48,7 @@ def random_rows(people=600):
 
 
 ROWS = random_rows()
-KNOWN = [(w, min(a, 2), s) for _, w, a, s in ROWS if w != "z"]  # as the declarations have them
+KNOWN = [(w, a, s) for _, w, a, s in ROWS if w != "z" and a <= 2]  # what the declarations foresee
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_rows_with_undeclared_keys_are_in_no_marginal_and_the_answer_says_so(dat
 
 def test_conditions_come_first(data):
     cube = without_noise(nz.Cube(["age"], ways=1, of=data.table("visits").where("sick")), data)
-    assert cube.total.value == pytest.approx(sum(s is True for *_, s in ROWS))
+    assert cube.total.value == pytest.approx(sum(s is True and a <= 2 for *_, a, s in ROWS))
 
 
 def test_expressions_have_names(data):

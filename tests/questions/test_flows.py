@@ -41,9 +41,9 @@ def test_with_hardly_any_noise_flows_are_those_of_the_table():
 def test_rectangles_count_flows_between_them():
     value = opened().ask(nz.Flows(*BOTH, cells=4), spend=HUGE).value
     found = value.count((3, 0, 4, 1), (3, 3, 4, 4))
-    assert found.value == ((start == 1) & (stop == 2)).sum()
+    assert found.value == ((start == 1) & (stop == 2))[4:].sum()  # of the odd ones one is at the other end
     assert found.low <= found.value <= found.high
-    assert value.count((3, 0, 4, 1)).value == (start == 1).sum()
+    assert value.count((3, 0, 4, 1)).value == (start == 1)[4:].sum()
     with pytest.raises(InputError, match="low ends"):
         value.count((4, 0, 3, 1))
 

@@ -77,10 +77,23 @@ def test_with_hardly_any_noise_counts_are_those_of_the_table(question, column):
 
 def test_odd_reals_have_a_cell_or_none():
     answer = curator().ask(nz.Histogram("cost", bins=21), spend=HUGE / 10)
-    cost = [v for v in TABLE.column("cost").to_pylist() if not math.isnan(v)]
-    assert round(answer.value.total.value) == len(cost)  # NaN is no value, infinity counts as the nearer bound
+    cost = [v for v in TABLE.column("cost").to_pylist() if math.isfinite(v)]
+    assert round(answer.value.total.value) == len(cost)  # NaN is no value, infinity is beyond the bounds
     assert round(answer.value.count(10.3).value) == sum(v >= 10 for v in cost)
     assert answer.value.count(0, 0.4).value == pytest.approx(sum(v < 0.5 for v in cost), abs=0.5)
+
+
+def test_ranges_beyond_the_bounds_have_no_rows():
+    """In the nearer cell they would have those of other values."""
+    value = curator().ask(nz.Histogram("age"), spend=HUGE / 10).value
+    assert value.count(-5, 10_000).value == value.count().value
+    low, high = value.axis.kind.ends
+    for ends in ((high + 1, high + 5), (low - 9, low - 1), (10_000, None), (None, low - 1)):
+        with pytest.raises(InputError, match=f"values of age beyond its bounds, {low} to {high}, are in no cell"):
+            value.count(*ends)
+    assert value.count(high, high).value < value.count().value
+    with pytest.raises(InputError, match="in no cell"):
+        value.axis.find(high + 1)
 
 
 def test_one_release_answers_ranges_differences_ratios_and_quantiles():

@@ -1,7 +1,8 @@
 """Texts, records and kept bytes of questions are stored in ledgers: they stay as they were written first.
 
 `texts.json` was written by the first version that had these questions. The coins are scripted, so what is kept is the
-same, too; of `Apply` the function's bytes depend on Python's version and are left out.
+same, too; of `Apply` the function's bytes depend on Python's version and are left out. Where values beyond the bounds
+got another meaning, in keys and comparisons, `declared` is another digest since then, and nothing else has changed.
 """
 
 import hashlib

@@ -177,11 +177,14 @@ def test_vertices_of_any_type(values, rules):
     assert answer.unit == "row"
 
 
-def test_whole_numbers_beyond_their_bounds_are_clamped():
-    data = pyarrow.table({"a": [1, 2, -50], "b": [2, 99, 3]})  # 1-2, 2-3, 1-3
+def test_whole_numbers_beyond_their_bounds_make_no_edge():
+    """As the nearer bound 99 would be 3, and -50 would be 1: then there were a triangle more."""
+    data = pyarrow.table({"a": [1, 2, 1, 1, 2, -50], "b": [2, 3, 3, 2, 99, 3]})  # 1-2, 2-3, 1-3
     policy = {"tables": {"t": {"columns": {"a": {"bounds": [1, 3]}, "b": {"bounds": [1, 3]}}}}}
     curator = nz.open({"t": data}, budget=1000, policy=policy)
     assert curator.ask(nz.Triangles("a", "b"), spend=90).rows()[0]["triangles"] == 1
+    few = nz.open({"t": data.slice(3)}, budget=1000, policy=policy)
+    assert few.ask(nz.Triangles("a", "b"), spend=90).rows()[0]["triangles"] == 0
 
 
 # Through a curator

@@ -51,7 +51,7 @@ class Release:
 
     `level` is how likely each true number lies within its error bar · `guarantee` what was promised for it · `unit`
     whose data is protected · `spent` and `left` of the budget after it · `record` what is needed to check the claim ·
-    `caveats` what was left out or clamped before any noise, in sentences · `released` what goes on answering, such as a
+    `caveats` what was left out or moved before any noise, in sentences · `released` what goes on answering, such as a
     histogram · `asked` what was to be spent, which is printed where the guarantee implies it.
     """
 

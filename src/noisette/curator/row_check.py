@@ -201,7 +201,7 @@ class _Rows:
         schema = {**self.schema, self.table.name: replace(self.table, columns=tuple(freed), per_period=None)}
         stored = {name: self.engine.stored(name) for name in schema}
         names = [] if date is None else [f"t.{date.name}"]
-        rows = text_of(scan_sql(Scan(self.table.name, "t"), names, Reading(schema, stored, frozenset(), 0, {})))
+        rows = text_of(scan_sql(Scan(self.table.name, "t"), names, Reading(schema, stored, frozenset(), 0, {}, {})))
         year, beyond, period, limited = "NULL", "false", "0", "true"
         if date is not None:
             (low, high), at = date.kind.ends, quoted(names[0])

@@ -9,6 +9,7 @@ from typing import Any
 from noisette.engines.contract import Source
 from noisette.engines.memory.values import value_of
 from noisette.errors import InputError
+from noisette.query.beyond import listed_within
 from noisette.query.expression import Expression, columns_of
 from noisette.query.kind import Kind, Value
 from noisette.query.operations import kind_of
@@ -48,12 +49,14 @@ class Listing:
         return self._found[asked]
 
     def _read(self, part: Part, keys: Sequence[Expression], schema: Schema) -> Tuples | None:
-        source, scope = self._source(), shape_of(part.relation, schema).columns
+        source = self._source()
         if source is None:
             return None
-        used = sorted({name for e in (*keys, *part.conditions) for name in columns_of(e)})
+        relation, asked = listed_within(part.relation, part.conditions, keys, schema)
+        scope = shape_of(relation, schema).columns
+        used = sorted({name for e in (*keys, *asked) for name in columns_of(e)})
         numbered = {name: f"c{i}" for i, name in enumerate(used)}
-        table = source.rows(part.relation, numbered, schema, b"").group_by(list(numbered.values())).aggregate([])
+        table = source.rows(relation, numbered, schema, b"").group_by(list(numbered.values())).aggregate([])
         if len(table) > MOST_LISTED:
             return None
         columns = [table.column(short).to_pylist() for short in numbered.values()]
@@ -62,7 +65,7 @@ class Listing:
             rows.append(dict.fromkeys(used))
             scope = {name: kind.maybe() for name, kind in scope.items()}
         try:
-            conditions = [value_of(each, scope) for each in part.conditions]
+            conditions = [value_of(each, scope) for each in asked]
             made = [(value_of(key, scope), kind_of(key, scope)) for key in keys]
         except InputError:  # deeper than what can be computed at once
             return None

@@ -21,6 +21,7 @@ from noisette.query.measure import Request
 from noisette.query.plan import Relation, Scan, Where
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
+from noisette.query.variants import plain
 
 __all__ = ["NULL", "TieBreak", "choice_key", "join_seed", "mix_of", "narrowest", "tie_breakers", "words_of"]
 
@@ -51,7 +52,7 @@ def tie_breakers(request: Request, asked: Collection[str], schema: Schema) -> tu
     scan = _only_table(request.source)
     if scan is not None:
         same.add(f"{scan.alias}.{schema[scan.table].unit_column}")
-    numbers = {name for name, kind in scope.items() if kind.number and kind.bounded} - same
+    numbers = {name for name, kind in scope.items() if kind.number and kind.bounded and name == plain(name)} - same
     more = numbers if scan is not None and len(numbers) <= _FEW else set()
     return tuple(name for name in scope if name not in same and (name in asked or name in more))
 

@@ -217,7 +217,7 @@ def _fits(kind: Kind, place: str) -> None:
         raise policy_error(place, f"cannot be kept: {str(fault)[:1].lower()}{str(fault)[1:]}") from None
     numbers = [Fraction(key) for key in kind.keys or () if kind.number and isinstance(key, int)]
     if kind.low is not None and kind.high is not None and any(not kind.low <= key <= kind.high for key in numbers):
-        raise policy_error(inside(place, "keys"), "must lie within the bounds, since values beyond them are clamped.")
+        raise policy_error(inside(place, "keys"), "must lie within the bounds: values beyond them are in no group.")
 
 
 def _exact(declared: Type, bound: Value, place: str) -> Fraction:

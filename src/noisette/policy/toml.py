@@ -140,7 +140,7 @@ def _column(rules: ColumnRules, *, dated: bool) -> Iterator[str]:
     if rules.format is not None:
         yield _line("format", rules.format, "how texts write it")
     if rules.bounds is not None or rules.private_bounds:
-        beyond = "rows beyond them are left out" if dated else "values beyond them are clamped"
+        beyond = "rows beyond them are left out" if dated else "beyond them: in no group, the nearer bound in sums"
         yield _line("bounds", rules.bounds or "private", beyond)
     if rules.grid is not None:
         yield _line("grid", rules.grid, "values are rounded to multiples of it")

@@ -197,8 +197,8 @@ def _about(condition: Expression, join: Join) -> OneOf["left", "right", "both"]:
 def _aliases(relation: Relation) -> set[str]:
     """What stands before the dot in the names of a relation's columns."""
     match relation:
-        case Scan(_, alias):
-            return {alias}
+        case Scan(_, alias, also):
+            return {alias, *(name.partition(".")[0] for name in also)}
         case Where(source):
             return _aliases(source)
         case Copies(source, _, number):

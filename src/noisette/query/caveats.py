@@ -1,11 +1,11 @@
 """What a question leaves out before any noise: sentences that explanations, answers, statements and records share.
 
-Error bars cover the noise. They do not cover rows that contribution bounding drops, values that are clamped to their
+Error bars cover the noise. They do not cover rows that contribution bounding drops, values beyond their
 declared bounds, or groups whose keys are not declared. Each sentence is read off the request that the engine computes
 (`Request.limits`, the declared kinds of the columns that it reads, its domains), so that it cannot say anything else.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
@@ -18,18 +18,19 @@ from noisette.query.expression import Call, Expression, Name, Operation
 from noisette.query.frequency import MinimumFrequency
 from noisette.query.kind import Kind
 from noisette.query.operations import declared, kind_of
-from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where, aggregates_in
+from noisette.query.plan import Copies, Join, PerUnit, Query, Relation, Scan, Select, Where, aggregates_in
 from noisette.query.prepare import Prepared
 from noisette.query.requirements import moment
 from noisette.query.rules import case_parts
 from noisette.query.schema import Limits
 from noisette.query.shape import RetainedPerPeriod, Shape
+from noisette.query.uses import Use, Uses, impossible, uses_of_query
 
 __all__ = [
     "NOISE",
     "Omission",
+    "beyond_bounds",
     "caveats",
-    "clamped",
     "incomplete",
     "minimum_frequency",
     "omissions",
@@ -47,7 +48,7 @@ _RAISE, _WIDEN, _DECLARE = "raise the limits", "widen the bounds", "declare more
 
 @dataclass(frozen=True)
 class Omission:
-    """A sentence about what is left out or clamped, and what the owner can do about it in the policy, if anything."""
+    """A sentence about what is left out or moved, and what the owner can do about it in the policy, if anything."""
 
     sentence: str
     cure: str = ""
@@ -83,8 +84,11 @@ def omissions(prepared: Prepared) -> Iterator[Omission]:
         verb = "is" if used.startswith("1 row of") else "are"
         yield Omission(f"At most {used} {verb} used; further rows are left out.", _RAISE)
     yield from _leading_nowhere(prepared.shape)
-    yield from clamped(prepared.read, prepared.shape)
-    yield from _recoded(dict(prepared.read))
+    read = dict(prepared.read)
+    uses = uses_of_query(prepared.query, read, nearest=prepared.request.nearest)
+    yield from beyond_bounds(uses, read, prepared.shape)
+    yield from _never_met(prepared.query, read)
+    yield from _recoded(read)
     yield from _undeclared(prepared)
 
 
@@ -162,7 +166,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _listed(parts: list[str]) -> str:
+def _listed(parts: Sequence[str]) -> str:
     """Words with commas and an "and".
 
     >>> _listed(["a", "b", "c"])
@@ -171,19 +175,46 @@ def _listed(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-# Clamping
+# Values beyond the bounds
 
 
-def clamped(read: Iterable[tuple[str, Kind]], shape: Shape) -> Iterator[Omission]:
-    """The columns `table.column` that are read and have bounds: conditions and keys see clamped values as well.
+def beyond_bounds(uses: Uses, read: Mapping[str, Kind], shape: Shape | None = None) -> Iterator[Omission]:
+    """What becomes of values beyond the bounds, by what is done with the columns `table.column` that have some.
 
-    Of a date by which rows are retained there are no others: rows beyond its bounds are left out.
+    Of a date by which rows are retained there are none: rows beyond its bounds are left out.
+
+    >>> age = Kind("integer", Fraction(0), Fraction(99))
+    >>> found = beyond_bounds((("comparison", "visits.age"), ("key", "visits.age")), {"visits.age": age})
+    >>> [part.sentence for part in found]
+    ['Rows whose age lies beyond [0, 99] are in no group.', 'No comparison with a value of age beyond [0, 99] holds.']
     """
-    dates = {f"{part.table}.{part.limit.of}" for part in shape.retained if isinstance(part, RetainedPerPeriod)}
-    ends = {name: _ends(declared(kind)) for name, kind in read if name not in dates}
-    parts = [f"{short} {end}" for name, short in _short(ends).items() if (end := ends[name])]
-    if parts:
+    short, kept = _short(read), () if shape is None else shape.retained
+    dates = {f"{part.table}.{part.limit.of}" for part in kept if isinstance(part, RetainedPerPeriod)}
+
+    def listed(use: Use, between: str) -> list[str]:
+        return [
+            f"{short[name]}{between} {_ends(declared(read[name]))}"
+            for found, name in uses
+            if found == use and name not in dates
+        ]
+
+    if parts := listed("number", ""):
         yield Omission(f"Values of {_listed(parts)} count as the nearer bound.", _WIDEN)
+    if parts := listed("key", " lies"):
+        yield Omission(f"Rows whose {' or whose '.join(parts)} are in no group.", _WIDEN)
+    if parts := listed("distinct", ""):
+        yield Omission(f"COUNT(DISTINCT ...) counts no value of {' or of '.join(parts)}.", _WIDEN)
+    if parts := listed("comparison", ""):
+        yield Omission(f"No comparison with a value of {' or of '.join(parts)} holds.", _WIDEN)
+
+
+def _never_met(query: Query, read: Mapping[str, Kind]) -> Iterator[Omission]:
+    """Conditions on what lies beyond the bounds."""
+    from noisette.query.sql.writer import expression_sql
+
+    for condition, names in impossible(query, read):
+        text = expression_sql(condition)
+        yield Omission(f"No row can meet {text}: that asks for values beyond the bounds of {_listed(names)}.", _WIDEN)
 
 
 def _short(names: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """What is publicly known of a value: its type, its bounds, its grid, the values it can take, whether it can be NULL.
 
 A `Kind` is declared for every column and derived for every expression. It never comes from the data.
-Bounds and grid are exact; they are promises kept by clamping and rounding, which the compiler writes into each query.
+Bounds and grid are exact; they are promises kept by clamping and rounding, or by leaving values out (`beyond`), which
+the compiler writes into each query.
 """
 
 import datetime

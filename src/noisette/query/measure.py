@@ -58,7 +58,8 @@ class Request:
 
     `domains` holds for each key the values it is grouped by (other values are left out), or None where they are
     unknown. If all are known, measures come for every combination, in the order of `itertools.product`; if not, for the
-    groups that are there, in any order. `limits` is None where each unit has one row at most.
+    groups that are there, in any order. `limits` is None where each unit has one row at most. `nearest`: the keys are
+    numbers that are measured, so that values beyond the bounds are the nearer one (`beyond`).
     """
 
     source: Relation
@@ -66,6 +67,7 @@ class Request:
     domains: tuple[tuple[Value, ...] | None, ...]
     measures: tuple[Measure, ...]
     limits: Limits | None
+    nearest: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from noisette.query.operations import declared, kind_of
 from noisette.query.plan import Named
 from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod
+from noisette.query.variants import within
 
 __all__ = ["MOST_PERIODS", "PERIODS", "Periods", "number_of_periods", "periods_of"]
 
@@ -52,12 +53,13 @@ Scope: TypeAlias = Mapping[str, Kind]
 class Periods:
     """The periods in which rows of a relation can lie, with at most `most` rows of one unit in each of them.
 
-    >>> from noisette.query.schema import RowsPerPeriod
-    >>> days = Kind("date", Fraction(18262), Fraction(19100))  # 2020-01-01 to 2022-04-18
-    >>> found = periods_of(days, RowsPerPeriod(8, "year", "d"), "t.d")
-    >>> year = Call("year", (Name("t.d"),))
-    >>> found.total, found.where(Call("equal", (year, Literal(2021)))).total, found.spread((year,))
-    (24, 8, (3, 8))
+        >>> from noisette.query.schema import RowsPerPeriod
+    from noisette.query.variants import within
+        >>> days = Kind("date", Fraction(18262), Fraction(19100))  # 2020-01-01 to 2022-04-18
+        >>> found = periods_of(days, RowsPerPeriod(8, "year", "d"), "t.d")
+        >>> year = Call("year", (Name("t.d"),))
+        >>> found.total, found.where(Call("equal", (year, Literal(2021)))).total, found.spread((year,))
+        (24, 8, (3, 8))
     """
 
     most: int
@@ -155,13 +157,15 @@ class Periods:
 
 
 def periods_of(kind: Kind, rule: RowsPerPeriod, name: str) -> Periods:
-    """The periods that meet the bounds of a date, under the name that it has in a relation."""
+    """The periods that meet the bounds of a date, under the names it has in a relation: rows beyond are left out."""
     low, high = declared(kind).ends
     starts = _starts(kind, rule.per)
     assert starts is not None
     begin = [max(int(since_1970(at)), int(low)) for at in starts]
     ends = [at - 1 for at in begin[1:]] + [int(high)]
-    return Periods(rule.most, kind.type, tuple(zip(begin, ends, strict=True)), {name: Name(_AT)})
+    return Periods(
+        rule.most, kind.type, tuple(zip(begin, ends, strict=True)), {name: Name(_AT), within(name): Name(_AT)}
+    )
 
 
 def number_of_periods(kind: Kind, per: str) -> int | None:

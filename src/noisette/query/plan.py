@@ -53,10 +53,14 @@ Named: TypeAlias = tuple[str, Expression]
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a table. Its columns are named `alias.column`, so that joins cannot confuse them."""
+    """The rows of a table. Its columns are named `alias.column`, so that joins cannot confuse them.
+
+    `also`: the further columns of those with bounds that a request to an engine reads (`variants`).
+    """
 
     table: str
     alias: str
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -265,8 +269,8 @@ def aggregate_tree(aggregate: Aggregate) -> list[Any]:
 def relation_tree(relation: Relation) -> list[Any]:
     """A relation as lists."""
     match relation:
-        case Scan(table, alias):
-            return ["scan", table, alias]
+        case Scan(table, alias, also):
+            return ["scan", table, alias, *([list(also)] if also else [])]
         case Where(source, condition):
             return ["where", relation_tree(source), expression_tree(condition)]
         case Select(source, columns):

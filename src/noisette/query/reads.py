@@ -6,8 +6,9 @@ from noisette.query.expression import Expression, columns_of
 from noisette.query.kind import Kind
 from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where
 from noisette.query.schema import Schema, Table
+from noisette.query.variants import plain
 
-__all__ = ["columns_read", "expressions_in", "kinds_read", "tables_of", "tables_read"]
+__all__ = ["columns_read", "expressions_in", "kinds_read", "limited_in", "nodes_of", "tables_of", "tables_read"]
 
 
 def expressions_in(relation: Relation) -> tuple[Expression, ...]:
@@ -25,7 +26,7 @@ def expressions_in(relation: Relation) -> tuple[Expression, ...]:
 
 def tables_of(relation: Relation, schema: Schema) -> tuple[Table, ...]:
     """The tables a relation is about."""
-    return tuple(schema[node.table] for node in _nodes(relation) if isinstance(node, Scan))
+    return tuple(schema[node.table] for node in nodes_of(relation) if isinstance(node, Scan))
 
 
 def tables_read(relation: Relation, schema: Schema) -> tuple[Table, ...]:
@@ -45,9 +46,10 @@ def kinds_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple
 
 def columns_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """The stored columns that a relation reads, or that are used of it, each with its table."""
-    nodes = tuple(_nodes(relation))
+    nodes = tuple(nodes_of(relation))
     names = {*used, *(name for node in nodes for e in expressions_in(node) for name in columns_of(e))}
     names |= {name for node in nodes if isinstance(node, Join) for pair in node.on for name in pair}
+    names = {plain(name) for name in names}
     stored = {
         (table, c.name)
         for table, alias in {(node.table, node.alias) for node in nodes if isinstance(node, Scan)}
@@ -57,11 +59,21 @@ def columns_read(relation: Relation, schema: Schema, used: Iterable[str]) -> tup
     return tuple(sorted(stored, key=".".join))
 
 
-def _nodes(relation: Relation) -> Iterator[Relation]:
+def limited_in(relation: Relation) -> dict[str, tuple[str, ...]]:
+    """For each table of a relation the columns that are read within their bounds, by any of its scans."""
+    found: dict[str, set[str]] = {}
+    for node in nodes_of(relation):
+        if isinstance(node, Scan):
+            found.setdefault(node.table, set()).update(plain(name).partition(".")[2] for name in node.also)
+    return {table: tuple(sorted(names)) for table, names in found.items()}
+
+
+def nodes_of(relation: Relation) -> Iterator[Relation]:
+    """A relation, and all those that it is made of."""
     yield relation
     match relation:
         case Join(left, right):
-            yield from _nodes(left)
-            yield from _nodes(right)
+            yield from nodes_of(left)
+            yield from nodes_of(right)
         case Where(source) | Select(source) | PerUnit(source) | Copies(source):
-            yield from _nodes(source)
+            yield from nodes_of(source)

@@ -37,6 +37,7 @@ from noisette.query.schema import Limits, RowsPerPeriod, Schema, Table
 from noisette.query.shape import ROW, Moved, Retained, RetainedPerPeriod, Shape
 from noisette.query.unit_aggregates import unit_aggregate
 from noisette.query.unit_keys import meet_in_unit, table_keys, unit_names
+from noisette.query.variants import plain, variant_kind
 
 __all__ = ["MOST_JOINED", "MOST_PAIRS", "Retention", "retention", "shape_of"]
 
@@ -90,6 +91,7 @@ def _scan(relation: Scan, schema: Schema) -> Shape:
         raise InputError(f"There is no table {relation.table}: {closest(relation.table, sorted(schema), 'there are')}")
     table = schema[relation.table]
     columns = {f"{relation.alias}.{column.name}": column.kind for column in table.columns}
+    columns |= {name: variant_kind(name, columns[plain(name)]) for name in relation.also}
     if table.public:
         return Shape(columns, None, None)
     if table.unit is None:
@@ -251,9 +253,9 @@ def _child(join: Join, left: Shape, right: Shape, schema: Schema) -> OneOf["left
     """The side of a join of private relations whose rows meet one row at most; of both, the left one."""
     if left.public or right.public:
         return None
-    if _unique([b for _, b in join.on], join.right, schema):
+    if _unique([plain(b) for _, b in join.on], join.right, schema):
         return "left"
-    return "right" if _unique([a for a, _ in join.on], join.left, schema) else None
+    return "right" if _unique([plain(a) for a, _ in join.on], join.left, schema) else None
 
 
 def _unique(names: Collection[str], relation: Relation, schema: Schema) -> bool:
@@ -285,7 +287,7 @@ def _meets_one(join: Join, side: Relation, schema: Schema) -> bool:
     shape = shape_of(other, schema)
     if shape.public:
         return _repeats(join, other, schema) <= 1
-    names = [b if cut == "right" else a for a, b in join.on]
+    names = [plain(b if cut == "right" else a) for a, b in join.on]
     return _unique(names, other, schema) or 1 in (shape.rows, getattr(retention(join, schema), cut))
 
 
@@ -310,7 +312,7 @@ def _allowed_rows(shape: Shape) -> int | None:
 
 def _repeats(join: Join, side: Relation, schema: Schema) -> float:
     """How many rows of a public side one row of the other side can meet; infinite where that is not known."""
-    names = [b if side is join.right else a for a, b in join.on]
+    names = [plain(b if side is join.right else a) for a, b in join.on]
     return min((_repeated(name, side, schema) for name in names), default=math.inf)
 
 

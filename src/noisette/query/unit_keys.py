@@ -10,6 +10,7 @@ from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, W
 from noisette.query.reads import tables_of
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import UNIT
+from noisette.query.variants import plain
 
 __all__ = ["meet_in_unit", "table_keys", "unit_names", "unit_pairs"]
 
@@ -51,7 +52,8 @@ def unit_pairs(join: Join, schema: Schema) -> set[tuple[str, str]]:
     """The pairs of columns that are joined on and tell whose the rows of both sides are."""
     before, after = (_leading(side, schema) for side in (join.left, join.right))
     keys = [set(zip(x, y, strict=True)) for a, x in before for b, y in after if a == b]
-    return {pair for key in keys if key <= set(join.on) for pair in key}
+    met = {(plain(a), plain(b)) for a, b in join.on}
+    return {pair for key in keys if key <= met for pair in key}
 
 
 def _private(relation: Relation, schema: Schema) -> bool:

@@ -28,7 +28,7 @@ from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise, Spend, as_promise
 from noisette.query.canonical import canonical_text, conditions_first
-from noisette.query.caveats import NOISE, clamped, retained, sentences
+from noisette.query.caveats import NOISE, beyond_bounds, retained, sentences
 from noisette.query.expected import Expected
 from noisette.query.expression import Name
 from noisette.query.grouping import check_groups
@@ -38,6 +38,7 @@ from noisette.query.schema import Schema
 from noisette.query.shape import ROW, Shape
 from noisette.query.stability import shape_of
 from noisette.query.unit_keys import unit_names
+from noisette.query.uses import changed_by_bounds, uses_of
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.rows import Rows, rows_of, rows_text
@@ -154,14 +155,15 @@ class Apply(JsonQuestion):
         aggregate = self._aggregate(Terms(self.blocks, self.each, spend, neighbours, level))
         running.check(self.payload, self.limits)
         read, shape = kinds_read(relation, schema, [full for full, _ in columns]), shape_of(relation, schema)
+        uses = uses_of(relation, [("number", Name(full)) for full, _ in columns], dict(read))
         covers = "" if self.numbers is None else f"{NOISE}, not how much the blocks differ"
         return Offer(
-            _text(self, relation, columns, shape, aggregate, read),
+            _text(self, relation, columns, shape, aggregate, (*read, *changed_by_bounds(uses))),
             aggregate.guarantee,
             shape.whose,
             aggregate.why,
             aggregate.parts,
-            [sentences([*retained(shape), *clamped(read, shape), *aggregate.omitted], covers)],
+            [sentences([*retained(shape), *beyond_bounds(uses, dict(read), shape), *aggregate.omitted], covers)],
             InBlocks(self, relation, columns, aggregate),
         )
 

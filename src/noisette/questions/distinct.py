@@ -18,8 +18,9 @@ from noisette.errors import InputError
 from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
+from noisette.query.beyond import rows_within
 from noisette.query.canonical import canonical, canonical_text
-from noisette.query.caveats import NOISE, Omission, clamped, retained, sentences
+from noisette.query.caveats import NOISE, Omission, beyond_bounds, retained, sentences
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
@@ -28,6 +29,7 @@ from noisette.query.prepare import read_of
 from noisette.query.schema import Schema
 from noisette.query.shape import ROW, Shape
 from noisette.query.stability import shape_of
+from noisette.query.uses import changed_by_bounds, uses_of
 from noisette.questions.contract import Offer
 from noisette.questions.data import JsonQuestion
 from noisette.questions.parts.rows import Rows, rows_of
@@ -59,19 +61,20 @@ class Distinct(JsonQuestion):
     def offer(self, schema: Schema, spend: Promise, neighbours: Neighbours, level: float) -> Offer:
         """Choose a limit, and count what can be credited within it."""
         query = canonical(rows_of(self.of, self.column, schema).group_by(self.column).count().query)
-        relation = Select(query.source, ((_VALUE, query.keys[0]),))
+        relation = Select(rows_within(query.source, schema, query.keys, query.keys), ((_VALUE, query.keys[0]),))
         shape = _private(shape_of(relation, schema))
         most = 1 if shape.unit == ROW else whole(self.most, "most")
         release = DistinctCount.calibrated(spend, most=most, neighbours=neighbours)
         read = read_of(query, schema)
+        uses = uses_of(query.source, [("distinct", query.keys[0])], dict(read))
         unit = shape.whose
         return Offer(
-            _text(query, most, [read, shape.columns, shape.retained]),
+            _text(query, most, [read, shape.columns, shape.retained, *changed_by_bounds(uses)]),
             release.guarantee(),
             unit,
             _WHY.format(unit),
             [recorded(mechanism, Measure("distinct"), moved) for mechanism, moved in release.parts],
-            [sentences([*retained(shape), *clamped(read, shape), *_unseen(shape, most)], NOISE)],
+            [sentences([*retained(shape), *beyond_bounds(uses, dict(read), shape), *_unseen(shape, most)], NOISE)],
             Credits(relation, release, level),
         )
 

@@ -16,12 +16,13 @@ from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.query.beyond import rows_within
 from noisette.query.caveats import Omission, omissions
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.expression import Name
 from noisette.query.measure import Contribution, Measure
-from noisette.query.plan import Key, Scan, Where
+from noisette.query.plan import Key, Relation, Scan, Where
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
@@ -95,7 +96,8 @@ class Synthetic(JsonQuestion):
             strategy=self.strategy,
             most=self.most,
         )
-        procedure = Synthesising(prepared, made, level, columns, _requests(prepared, columns), rule)
+        rows = rows_within(prepared.query.source, schema, prepared.query.keys)
+        procedure = Synthesising(prepared, made, level, columns, _requests(prepared, columns, rows), rule)
         return procedure.offer({"where": self.where, "bins": self.bins, "most": self.most, "strategy": self.strategy})
 
 
@@ -123,13 +125,18 @@ def _columns(prepared: Prepared, names: Sequence[str], bins: int) -> tuple[Synth
     )
 
 
-def _requests(prepared: Prepared, columns: Sequence[SyntheticColumn]) -> dict[tuple[int, ...], Prepared]:
-    """What the engine counts: each column, and each pair; one unit's rows may lie in as many groups as they are."""
+def _requests(
+    prepared: Prepared, columns: Sequence[SyntheticColumn], rows: Relation
+) -> dict[tuple[int, ...], Prepared]:
+    """What the engine counts: each column, and each pair; one unit's rows may lie in as many groups as they are.
+
+    All tables are about the same rows, those with no value beyond its bounds in any column.
+    """
     k = prepared.part.total
     found = {}
     for some in [*((i,) for i in range(len(columns))), *combinations(range(len(columns)), 2)]:
         keys = tuple(columns[i].key for i in some)
-        request = replace(prepared.request, keys=keys, domains=(None,) * len(keys))
+        request = replace(prepared.request, source=rows, keys=keys, domains=(None,) * len(keys))
         found[some] = replace(prepared, part=Contribution(k, k, k), request=request)
     return found
 

@@ -1,7 +1,7 @@
 """The cells of a column: one for each declared value, or bins of equal width between its declared bounds.
 
-In which cell a value lies depends on that value and on declarations alone. NULL and NaN lie in no cell; values beyond
-the bounds count as the nearer bound, as everywhere; a text that is no declared key lies in no cell.
+In which cell a value lies depends on that value and on declarations alone. NULL, NaN, values beyond the bounds and
+texts that are no declared key lie in no cell: engines leave out rows whose keys are beyond their bounds (`beyond`).
 """
 
 import datetime
@@ -112,12 +112,34 @@ class Axis:
     # For people
 
     def find(self, value: Any) -> int:
-        """The number of the cell in which a value lies; values beyond the bounds are in the nearer one."""
-        if self.keys is not None:
-            if value not in self.keys:
-                raise InputError(f"This is no declared key of {self.name}: name one of them.")
-            return self.keys.index(value)
-        return min(max(math.floor((self._step(value) - self.first) / self.width), 0), self.cells - 1)
+        """The number of the cell in which a value lies; values beyond the bounds lie in none."""
+        if self.keys is None:
+            return self.span(value, value)[0]
+        if value not in self.keys:
+            raise InputError(f"This is no declared key of {self.name}: name one of them.")
+        return self.keys.index(value)
+
+    def span(self, low: Any, high: Any) -> tuple[int, int]:
+        """The first and the last cell of a range, both ends included; None stands for the end of the bounds."""
+        place = self._place if self.keys is None else self.find
+        first, last = 0 if low is None else place(low), self.cells - 1 if high is None else place(high)
+        if first >= self.cells or last < 0:
+            ends = f"{self.label(0)} to {self._last()}"
+            raise InputError(f"No row is there: values of {self.name} beyond its bounds, {ends}, are in no cell.")
+        return max(first, 0), min(last, self.cells - 1)
+
+    def _place(self, value: Any) -> int:
+        """The number of a cell, which may be before the first or after the last one; the upper bound is in the last."""
+        step = self._step(value)
+        at = math.floor((step - self.first) / self.width)
+        return self.cells - 1 if at >= self.cells and self.kind.high is not None and step <= self.kind.high else at
+
+    def _last(self) -> Any:
+        """The upper bound, as people write it."""
+        high = self.first + self.cells * self.width if self.kind.high is None else self.kind.high
+        if not self.kind.number:
+            return moment(high, self.kind.type)
+        return int(high) if high.denominator == 1 else float(high)
 
     def _step(self, value: Any) -> Fraction:
         if self.kind.number:

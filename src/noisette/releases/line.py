@@ -113,8 +113,7 @@ class Line:
         return self.fit.guaranteed(first, last, each) if guaranteed else self.fit.bars(first, last, each)
 
     def _cells(self, low: Any, high: Any) -> tuple[int, int]:
-        first = 0 if low is None else self.axis.find(low)
-        last = self.axis.cells - 1 if high is None else self.axis.find(high)
+        first, last = self.axis.span(low, high)
         if first > last:
             raise InputError("A range goes from its lower end to its upper end: count(18, 65).")
         return first, last

@@ -29,6 +29,8 @@ from noisette.engines.sql.syntax import column, is_null, selected
 from noisette.engines.sql.tables import as_compared
 from noisette.engines.tie_break import tie_breakers
 from noisette.errors import InputError
+from noisette.query.beyond import rows_within, within_bounds
+from noisette.query.expression import Name
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.reads import tables_of, tables_read
@@ -204,6 +206,7 @@ class DuckDB(Source):
         of_rows: Callable[..., T],
         of_retained: Callable[..., T],
     ) -> T:
+        request = within_bounds(request, schema)
         stored = self._ready(request.source, schema)
         keys = keys_of(request, schema)
         wanted = list(dict.fromkeys(v for m in request.measures if (v := valued(m)) is not None))
@@ -249,6 +252,7 @@ class DuckDB(Source):
         self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes
     ) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit` as it is stored."""
+        relation = rows_within(relation, schema, used=map(Name, columns))
         shape, stored = shape_of(relation, schema), self._ready(relation, schema)
         made: dict[str, exp.Expr] = {
             new: exp.cast(column(name), CLEAN[shape.columns[name].type]) for name, new in columns.items()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from noisette.engines.contract import FLOATS, base_type
-from noisette.engines.memory.values import clamped, clean, scaled, steps_of, value_of
+from noisette.engines.memory.values import clamped, clean, is_inside, scaled, steps_of, value_of
 from noisette.query.expression import Expression, columns_of
 from noisette.query.intervals import most_steps, step_bounds, sum_grid
 from noisette.query.kind import Kind
@@ -19,6 +19,7 @@ from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import retention, shape_of
+from noisette.query.variants import inside, plain, within
 
 __all__ = ["Hash", "Row", "Rows"]
 
@@ -34,7 +35,7 @@ class Rows:
     """A relation with what its rows depend on beside it.
 
     `needed` columns of it · `tables`: stored rows, each value with its type · `read`: the columns of each table that
-    the question reads.
+    the question reads · `limited`: those that it reads within their bounds.
     """
 
     relation: Relation
@@ -44,6 +45,7 @@ class Rows:
     hash_of: Hash
     salt: int
     read: Mapping[str, Sequence[str]]
+    limited: Mapping[str, Sequence[str]]
 
     def rows(self) -> Iterator[Row]:
         """The rows with their columns, unit and order."""
@@ -105,14 +107,17 @@ class Rows:
         for stored in self.tables[scan.table]:
             row = {c.name: clean(stored[c.name][0], c.kind, stored[c.name][1]) for c in table.columns}
             made = {f"{scan.alias}.{name}": value for name, value in row.items()}
+            made |= {name: _variant(name, made, stored, table) for name in scan.also}
             if units is None:
                 yield stored, made
                 continue
             for unit in units(stored):
-                yield (
-                    stored,
-                    made | {UNIT: unit, _ORDER: self._order([row[name] for name in self.read.get(table.name, ())])},
-                )
+                read = [row[name] for name in self.read.get(table.name, ())]
+                limited = [
+                    _variant(within(f"{scan.alias}.{name}"), made, stored, table)
+                    for name in self.limited.get(table.name, ())
+                ]
+                yield stored, made | {UNIT: unit, _ORDER: self._order([*read, *limited])}
 
     def _units(self, table: Table) -> Callable[[Row], list[Any]]:
         """Whose a stored row is: its own unit, or the unit of the row that its key refers to; NULL refers to none."""
@@ -195,6 +200,13 @@ class Rows:
             made = dict(zip(keys, values, strict=True))
             made |= {name: _of_one_unit(a, rows, scope) for name, a in relation.aggregates}
             yield made | {UNIT: unit, _ORDER: self._order(values)}
+
+
+def _variant(name: str, clean_row: Row, stored: Row, table: Table) -> Any:
+    """A further column of a column with bounds (`query.variants`)."""
+    column = table.column(plain(name).partition(".")[2])
+    there = is_inside(stored[column.name][0], column.kind, stored[column.name][1])
+    return there if name == inside(plain(name)) else clean_row[plain(name)] if there else None
 
 
 def _unit(value: Any, stored: str) -> list[Any]:

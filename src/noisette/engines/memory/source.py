@@ -20,13 +20,14 @@ from noisette.engines.memory.rows import Hash, Row, Rows
 from noisette.engines.memory.values import clamped, clean, steps_of, value_of
 from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, tie_breakers, words_of
 from noisette.errors import InputError
-from noisette.query.expression import Expression, columns_of
+from noisette.query.beyond import rows_within, within_bounds
+from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.intervals import step_bounds
 from noisette.query.kind import Kind, Value
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation, Scan
-from noisette.query.reads import columns_read, tables_of, tables_read
+from noisette.query.reads import columns_read, limited_in, tables_of, tables_read
 from noisette.query.schema import Schema, Table
 from noisette.query.shape import ROW, UNIT
 from noisette.query.stability import shape_of
@@ -87,6 +88,7 @@ class Memory(Source):
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
+        request = within_bounds(request, schema)
         scope = shape_of(request.source, schema).columns
         asked = {name for m in request.measures if m.of is not None for name in columns_of(m.of)}
         ties = () if request.limits is None else tie_breakers(request, asked, schema)
@@ -171,6 +173,7 @@ class Memory(Source):
 
     def rows(self, relation: Relation, columns: Mapping[str, str], schema: Schema, secret: bytes) -> pyarrow.Table:
         """Columns of a relation under new names, and `unit`, a number for each unit unless each row is one."""
+        relation = rows_within(relation, schema, used=map(Name, columns))
         rows, shape = list(self._plan(schema, secret, relation, columns).rows()), shape_of(relation, schema)
         made = {
             new: pyarrow.array([row[name] for row in rows], ARROW[shape.columns[name].type])
@@ -186,7 +189,7 @@ class Memory(Source):
         for table, name in columns_read(relation, schema, used):
             read[table].append(name)
         tables = {table.name: self._read(table.name) for table in tables_read(relation, schema)}
-        return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read)
+        return Rows(relation, used, schema, tables, self._hash, join_seed(secret), read, limited_in(relation))
 
     def _read(self, name: str) -> list[Row]:
         """Rows as they are stored; dates as days, timestamps as microseconds."""

@@ -21,8 +21,9 @@ from noisette.query.logarithm import logarithm
 from noisette.query.number_rules import steps_to
 from noisette.query.operations import declared, kind_of, kind_of_call, kind_of_leaf
 from noisette.query.rules import case_parts
+from noisette.query.variants import widened
 
-__all__ = ["clamped", "clean", "scaled", "steps_of", "value_of"]
+__all__ = ["clamped", "clean", "is_inside", "scaled", "steps_of", "value_of"]
 
 Each: TypeAlias = Callable[[Mapping[str, Any]], Any]
 """The value of one row."""
@@ -44,7 +45,12 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
     >>> [clean(x, pay, "DOUBLE") for x in (-0.0, 1.3, math.inf, math.nan)]
     [0.0, 1.25, 9.0, None]
     """
-    kind, base = declared(kind), base_type(stored)
+    return _clean(value, declared(kind), stored)
+
+
+def _clean(value: Any, kind: Kind, stored: str) -> Any:
+    """The same of a kind whose bounds and grid are those that values get."""
+    base = base_type(stored)
     if value is not None and base in TEXTS and kind.type != "text":
         value, base = _said(value, kind), CLEAN[kind.type]
     if value is None or (base in FLOATS and math.isnan(value)):
@@ -60,6 +66,24 @@ def clean(value: Any, kind: Kind, stored: str) -> Any:
             return _moment(value, kind, base)
         case _:
             return value if kind.recode is None else kind.recode(value)
+
+
+def is_inside(value: Any, kind: Kind, stored: str) -> bool:
+    """Whether a stored value is not beyond the bounds, once it is on the grid; NULL is not.
+
+    >>> pay = Kind("real", Fraction(0), Fraction(9), Fraction(1, 4))
+    >>> [is_inside(x, pay, "DOUBLE") for x in (-0.1, 9.12, 9.13, math.inf, math.nan, None)]
+    [True, True, False, False, True, True]
+    """
+    kind = declared(kind)
+    found = _clean(value, widened(kind), stored)
+    low, high = (None if end is None else _as_clean(end, kind) for end in (kind.low, kind.high))
+    return found is None or not ((low is not None and found < low) or (high is not None and found > high))
+
+
+def _as_clean(end: Fraction, kind: Kind) -> Any:
+    """A bound as clean values are."""
+    return (float(end) if kind.type == "real" else int(end)) if kind.number else _as_moment(int(end), kind)
 
 
 def _said(text: str, kind: Kind) -> Any:

@@ -42,6 +42,7 @@ from noisette.engines.postgres.catalogue import (
 from noisette.engines.postgres.server import Run, Server
 from noisette.engines.sql.totals import Totals, totals_of
 from noisette.errors import InputError, UnfinishedError
+from noisette.query.beyond import within_bounds
 from noisette.query.measure import Exact, Request
 from noisette.query.plan import Relation
 from noisette.query.schema import Schema, Table
@@ -135,6 +136,7 @@ class Postgres(Source):
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
+        request = within_bounds(request, schema)
         needed = needed_of_request(request, schema)
         there = {table: {name: one.there for name, one in self._columns[table].items()} for table in needed}
         totals = totals_of(request, schema, there)

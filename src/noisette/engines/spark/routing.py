@@ -21,9 +21,11 @@ from noisette.engines.spark.catalogue import functions_of, quoted, spark_schema
 from noisette.engines.spark.executor import COUNT, TAG, Batches, reading, sending, valid_rows
 from noisette.engines.spark.packing import PARCEL, bucket_keys, unpacked
 from noisette.engines.spark.parquet import Files
-from noisette.query.expression import columns_of
+from noisette.query.expression import Call, Name, columns_of
 from noisette.query.measure import Request
+from noisette.query.plan import Relation, Where
 from noisette.query.schema import Schema, Table
+from noisette.query.variants import inside, plain
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -134,13 +136,24 @@ def few_differ(
     They do where these are columns of keys, since a group-by compares them anyway, and where few different rows are
     declared. Floating-point numbers are not compared: 0 and -0 would be one.
     """
-    filtered = needed_columns(request.source, (), schema)[table.name]
+    filtered = needed_columns(_asked(request.source), (), schema)[table.name]
     keys = {name for key in request.keys for name in columns_of(key)}
     others = set(read) - (needed_columns(request.source, keys, schema)[table.name] - filtered)
     if any(base_type(stored[name]) in FLOATS for name in read):
         return False
     sizes = [table.column(name).kind.count for name in read]
     return not others or math.prod(_FEW + 1 if size is None else size for size in sizes) <= _FEW
+
+
+def _asked(relation: Relation) -> Relation:
+    """Rows without the conditions that keys lie within their bounds: group by these as by any others."""
+    if not isinstance(relation, Where):
+        return relation
+    source, condition = _asked(relation.source), relation.condition
+    both = isinstance(condition, Call) and condition.operation == "and"
+    parts = condition.arguments if isinstance(condition, Call) and both else (condition,)
+    asked = [part for part in parts if not (isinstance(part, Name) and part.name == inside(plain(part.name)))]
+    return Where(source, Call("and", tuple(asked))) if asked else source
 
 
 def _own(frame: "DataFrame", columns: Sequence[tuple[int, str]]) -> list["Column"]:

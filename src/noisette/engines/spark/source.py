@@ -51,6 +51,7 @@ from noisette.engines.sql.totals import Totals, totals_of
 from noisette.errors import InputError, NoisetteError, UnfinishedError
 from noisette.exact.random import SYSTEM, Random
 from noisette.progress import doing
+from noisette.query.beyond import within_bounds
 from noisette.query.measure import Exact, Measure, Request
 from noisette.query.operations import kind_of
 from noisette.query.plan import Relation
@@ -135,6 +136,7 @@ class Spark(Source):
 
     def aggregate(self, request: Request, schema: Schema, secret: bytes) -> Exact:
         """The exact measures of each group."""
+        request = within_bounds(request, schema)
         if shape_of(request.source, schema).public:
             needed = needed_of_request(request, schema)
             return self._here(needed).aggregate(request, schema, secret)
@@ -174,6 +176,7 @@ class Spark(Source):
 
         Declared cells are as many as the answer has, and draws that compare cells need all of them in one place.
         """
+        request = within_bounds(request, schema)
         known = None not in request.domains or shape_of(request.source, schema).public
         if self._scratch is None or known or not isinstance(draw, CellDraw):
             return super().release(request, draw, schema, secret, rng)

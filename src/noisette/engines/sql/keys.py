@@ -170,7 +170,7 @@ def plain(
     match relation:
         case Where(source, condition) if isinstance(expression, Name) and expression.name not in columns_of(condition):
             return plain(expression, source, schema, stored)
-        case Scan(table, alias) if isinstance(expression, Name):
+        case Scan(table, alias, also) if isinstance(expression, Name) and expression.name not in also:
             name = expression.name.removeprefix(f"{alias}.")
             return schema[table].column(name).kind, base_type(stored[table].get(name, ""))
         case _:

@@ -25,7 +25,7 @@ from noisette.errors import InputError
 from noisette.query.expression import Expression, columns_of
 from noisette.query.kind import Kind
 from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, Where
-from noisette.query.reads import columns_read, expressions_in
+from noisette.query.reads import columns_read, expressions_in, limited_in
 from noisette.query.schema import Schema
 from noisette.query.shape import ROW, UNIT, Shape
 from noisette.query.stability import Retention, retention, shape_of
@@ -57,7 +57,7 @@ def relation_sql(
     read: dict[str, tuple[str, ...]] = {}
     for table, name in columns_read(relation, schema, names):
         read[table] = (*read.get(table, ()), name)
-    return _sql(relation, names, Reading(schema, stored, frozenset(raw), join_seed(secret), read))
+    return _sql(relation, names, Reading(schema, stored, frozenset(raw), join_seed(secret), read, limited_in(relation)))
 
 
 def _sql(relation: Relation, needed: Collection[str], reading: Reading) -> exp.Select:

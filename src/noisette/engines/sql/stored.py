@@ -8,6 +8,7 @@
 | a number beside the grid | the nearest multiple, halves away from 0 |
 | an integer of any width, a DECIMAL | BIGINT for an integer (halves away from 0), DOUBLE for a real |
 | a date or timestamp beyond the bounds | the nearer bound; an infinite one without bounds is NULL |
+| a value beyond the bounds, in a key or a comparison | neither: the row is in no group, and no comparison holds |
 | a date stored as such, or a timestamp, before year 1 or after 9999 | the first or last one that Python has |
 | text in a column that is declared as another type | what it says (`texts`, `formats`), else NULL; then as above |
 | text that is recoded (`query.recode`) | the value that it means |
@@ -46,9 +47,11 @@ from noisette.query.intervals import half_away, step_bounds
 from noisette.query.kind import Kind, Type, Value
 from noisette.query.operations import declared
 from noisette.query.requirements import moment
+from noisette.query.variants import widened
 
 __all__ = [
-    "Stored", "decimal_digits", "normalised", "reaches_ends", "stays_apart", "stored_steps", "substitute_steps",
+    "Stored", "decimal_digits", "is_inside", "normalised", "reaches_ends", "stays_apart", "stored_steps",
+    "substitute_steps",
 ]  # fmt: skip
 
 Stored: TypeAlias = Mapping[str, Mapping[str, str]]
@@ -77,9 +80,33 @@ def normalised(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
     base = base_type(stored)
     if base not in STORED[kind.type]:
         raise InputError(f"A column stored as {base} cannot be declared as {kind.type}: declare the type it has.")
+    return _clean(column, declared(kind), stored)
+
+
+def is_inside(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
+    """Whether a stored value is not beyond the bounds of its column, once it is on the grid; NULL is not.
+
+    >>> is_inside(exp.column("x", quoted=True), Kind("integer", Fraction(0), Fraction(9)), "INTEGER").sql("duckdb")
+    'COALESCE("x" BETWEEN 0 AND 9, TRUE)'
+    """
+    kind, base = declared(kind), base_type(stored)
+    real = base == "DOUBLE" and kind.type == "real" and kind.grid is None
+    plain = (base in INTEGERS and kind.grid == 1) or (base == kind.type.upper() and not kind.number and kind.bounded)
+    value = column.copy() if plain or real else exp.Paren(this=_clean(column, widened(kind), stored))
+    low, high = (None if end is None else constant(_as_value(end, kind.type)) for end in (kind.low, kind.high))
+    if low is not None and high is not None:
+        there: exp.Expr = exp.Between(this=value, low=low, high=high)
+    else:
+        there = exp.LTE(this=value, expression=high) if low is None else exp.GTE(this=value, expression=low)
+    there = exp.Or(this=there, expression=is_nan(column)) if real else there  # as NULL
+    return exp.Coalesce(this=there, expressions=[exp.true()])
+
+
+def _clean(column: exp.Expr, kind: Kind, stored: str) -> exp.Expr:
+    """The clean value of a kind whose bounds and grid are those that values get."""
+    base = base_type(stored)
     if base in TEXTS and kind.type != "text":
-        return normalised(as_type(column, kind.type, kind.format), kind, CLEAN[kind.type])
-    kind = declared(kind)
+        return _clean(as_type(column, kind.type, kind.format), kind, CLEAN[kind.type])
     match kind.type:
         case "integer":
             clean = _integer(column, kind, stored)
@@ -217,7 +244,7 @@ def _within(column: exp.Expr, value: exp.Expr, kind: Kind) -> exp.Expr:
 
 
 def _as_value(end: Fraction, type_: Type) -> Value:
-    return end if type_ == "real" else moment(end, type_)
+    return end if type_ == "real" else int(end) if type_ == "integer" else moment(end, type_)
 
 
 def _on_grid(kind: Kind, stored: str) -> bool:

@@ -17,8 +17,8 @@ from sqlglot import exp
 from noisette.engines.contract import FLOATS, STORED, base_type
 from noisette.engines.sql.expressions import normalised, to_engine
 from noisette.engines.sql.retention import CHOSEN_BY, ORDER, PERIOD, order_of, per_period
-from noisette.engines.sql.stored import Stored
-from noisette.engines.sql.syntax import binary, chain, column, is_nan, listed, positive_zero, selected
+from noisette.engines.sql.stored import Stored, is_inside
+from noisette.engines.sql.syntax import binary, chain, choose, column, is_nan, listed, positive_zero, selected
 from noisette.errors import InputError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.operations import declared
@@ -27,6 +27,7 @@ from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import shape_of
+from noisette.query.variants import inside, plain, within
 
 __all__ = ["Reading", "as_compared", "scan_sql", "unit_type"]
 
@@ -38,8 +39,8 @@ _DATE = "date"
 class Reading:
     """What the SELECT of a relation depends on beside the relation.
 
-    `read`: the columns of each table that the question reads · `ordered`: whether the column "order" is needed ·
-    `owned`: whether the column "unit" is.
+    `read`: the columns of each table that the question reads · `limited`: those that it reads within their bounds ·
+    `ordered`: whether the column "order" is needed · `owned`: whether the column "unit" is.
     """
 
     schema: Schema
@@ -47,6 +48,7 @@ class Reading:
     raw: frozenset[str]
     salt: int
     read: Mapping[str, tuple[str, ...]]
+    limited: Mapping[str, tuple[str, ...]]
     ordered: bool = False
     owned: bool = True
 
@@ -59,11 +61,21 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
     def clean(name: str) -> exp.Expr:
         return normalised(column(name, own), table.column(name).kind, _stored(name, table, stored))
 
-    plain = {name: name.removeprefix(f"{relation.alias}.") for name in names}
-    made = {name: column(stem, own) if name in reading.raw else clean(stem) for name, stem in plain.items()}
+    def variant(name: str) -> exp.Expr:
+        stem = plain(name).partition(".")[2]
+        there = is_inside(column(stem, own), table.column(stem).kind, _stored(stem, table, stored))
+        return there if name == inside(plain(name)) else choose((there, clean(stem)), otherwise=exp.null())
+
+    def made_of(name: str) -> exp.Expr:
+        stem = name.removeprefix(f"{relation.alias}.")
+        return variant(name) if name in relation.also else column(stem, own) if name in reading.raw else clean(stem)
+
+    made = {name: made_of(name) for name in names}
     private = not table.public and table.unit is not None
     if private and reading.ordered:
-        made[ORDER] = order_of([clean(name) for name in reading.read.get(table.name, ())], reading.salt)
+        read = [clean(name) for name in reading.read.get(table.name, ())]
+        limited = [variant(within(f"{relation.alias}.{name}")) for name in reading.limited.get(table.name, ())]
+        made[ORDER] = order_of([*read, *limited], reading.salt)
     if private and table.per_period is not None:
         return _in_periods(table, table.per_period, made, clean, reading)
     if private and reading.owned:

@@ -34,7 +34,7 @@ from noisette.query.plan import (
 from noisette.query.requirements import SIGNS
 from noisette.query.sql.slices import slices_of
 
-__all__ = ["query_sql", "quoted", "reserved", "rows_sql"]
+__all__ = ["expression_sql", "query_sql", "quoted", "reserved", "rows_sql"]
 
 _DIGITS = 40  # of a number, as the reader takes them
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -87,6 +87,15 @@ def query_sql(query: Query, units: Sequence[str] = (), *, named: bool = True) ->
         orders = (f"{_result(one.by, query, units)}{' DESC' * one.descending}" for one in query.order)
         text += f" ORDER BY {', '.join(orders)}"
     return text if query.limit is None else f"{text} LIMIT {query.limit}"
+
+
+def expression_sql(expression: Expression) -> str:
+    """An expression over the columns of a row.
+
+    >>> expression_sql(Call("at_least", (Name("visits.age"), Literal(18))))
+    'visits.age >= 18'
+    """
+    return _expression(expression)
 
 
 # Relations

@@ -42,8 +42,7 @@ def mask_of(axis: Axis, value: Any) -> NDArray[np.bool_]:
         return np.asarray(cells == axis.find(value))
     if len(value) != 2:
         raise InputError(f"The values of {axis.name} have an order: write one value, or [low, high].")
-    low = 0 if value[0] is None else axis.find(value[0])
-    high = axis.cells - 1 if value[1] is None else axis.find(value[1])
+    low, high = axis.span(*value)
     if low > high:
         raise InputError(f"The lower end of {axis.name} comes first: [low, high].")
     return np.asarray((cells >= low) & (cells <= high))

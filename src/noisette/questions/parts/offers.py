@@ -12,6 +12,7 @@ from noisette.query.canonical import canonical_text
 from noisette.query.caveats import Omission, omissions, sentences
 from noisette.query.prepare import Prepared
 from noisette.query.schema import Limits
+from noisette.query.uses import changed_by_bounds, uses_of_query
 from noisette.questions.contract import Offer, Procedure, Reads
 
 __all__ = ["about", "declared", "of_declared", "reading", "text_of", "units_of"]
@@ -74,6 +75,7 @@ def _rests_on(prepared: Prepared) -> tuple[object, ...]:
     recoded = tuple((name, how) for name, kind in prepared.read if (how := kind.recode or kind.format) is not None)
     measures = sorted(map(repr, prepared.request.measures))
     rule = () if prepared.frequency is None else (prepared.frequency,)
+    uses = changed_by_bounds(uses_of_query(prepared.query, dict(prepared.read), nearest=prepared.request.nearest))
     return (
         measures,
         prepared.request.limits,
@@ -82,6 +84,7 @@ def _rests_on(prepared: Prepared) -> tuple[object, ...]:
         *more,
         *([recoded] if recoded else []),
         *rule,
+        *([uses] if uses else []),
     )
 
 

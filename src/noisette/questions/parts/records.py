@@ -13,6 +13,7 @@ Vocabulary: `steps` whole numbers, in units of `grid` · `changes` records that 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any
@@ -71,7 +72,7 @@ def prepared_records(column: str, of: Rows, schema: Schema) -> Prepared:
     prepared = grouped(of, [column], schema)
     if prepared.keys[0].type in ("text", "boolean"):
         raise InputError("The column must hold numbers, dates or timestamps: texts and truth values have no middle.")
-    return prepared
+    return replace(prepared, request=replace(prepared.request, nearest=True))
 
 
 def changed(prepared: Prepared, neighbours: Neighbours) -> Sensitivity:

@@ -46,10 +46,12 @@ def values_between(rows: Relation, column: str, bounds: Sequence[tuple[Any, Any]
 
 
 def _table(rows: Relation, column: str) -> Scan:
-    """The table; a condition on the column itself would see it clamped, and this question does not."""
+    """The table; a condition on the column itself would see it within its bounds, and this question sees all of it."""
     while isinstance(rows, Where):
         if any(name.partition(".")[2] == column for name in columns_of(rows.condition)):
-            raise InputError(f"A condition reads {column} itself, as its bounds clamp it: ask without that condition.")
+            raise InputError(
+                f"A condition reads {column} itself, which is compared within its bounds alone: ask without it."
+            )
         rows = rows.source
     assert isinstance(rows, Scan)
     return rows
