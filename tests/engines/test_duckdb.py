@@ -19,6 +19,7 @@ from noisette.engines.duckdb import retained as retaining
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql.syntax import number
+from noisette.engines.tie_break import NULL, TieBreak, own_places
 from noisette.errors import InputError, NoisetteError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
@@ -399,11 +400,22 @@ def test_kept_tables_answer_as_fresh_ones_do():
 
 def test_a_kept_table_grows_by_the_columns_of_new_questions():
     source, limits = source_of(crowd(3000)), Limits(rows=7)
-    few, many = (MEASURES[0], MEASURES[5]), MEASURES
+    few, many = (MEASURES[0], MEASURES[5]), (*MEASURES[:4], *MEASURES[5:])
     answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)
     full = answer(source, PEOPLE, (ward,), (("a", "b"),), many, limits)[1]
-    assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[5]]
+    assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[4]]
     assert len(source._cache) == 1
+
+
+def test_what_is_read_within_its_bounds_is_about_the_same_rows():
+    """Where no value is beyond them; a value beyond its bounds tells rows apart that would else be alike."""
+    limits, grouping = Limits(rows=7), ((ward,), (("a", "b"),))
+    source = source_of(crowd(500))
+    full = answer(source, PEOPLE, *grouping, MEASURES, limits)[1]
+    assert answer(source, PEOPLE, *grouping, (MEASURES[0], MEASURES[5]), limits)[1] == [full[0], full[5]]
+    words = TieBreak((np.array([9, 9, 4]), np.array([9, NULL, 4])), own=own_places(["t.x", "t within.x"]))[:]
+    assert words[0] != words[1]
+    assert words[[0, 2]].tolist() == TieBreak((np.array([9, 4]),))[:].tolist()
 
 
 def counting(monkeypatch):
