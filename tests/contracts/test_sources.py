@@ -350,7 +350,7 @@ CASES = {
         described(unit=None, pay=kind("real", -1, 2)),
     ),
     "retained rows beyond the bounds": sql(
-        "SELECT ward, SUM(CASE WHEN age >= 9 THEN 1 ELSE 0 END) AS a, COUNT(DISTINCT pay) AS d, COUNT(DISTINCT day) AS e, "
+        "SELECT ward, SUM(CASE WHEN age >= 9 THEN 1 ELSE 0 END) AS a, COUNT(DISTINCT pay) AS d, COUNT(DISTINCT day), "
         "SUM(age) AS s FROM t WHERE thin < 3 OR ward = 'a' GROUP BY ward",
         described(Limits(rows=2)),
     ),
