@@ -357,6 +357,11 @@ CASES = {
         "SELECT pay, COUNT(*) AS n FROM t WHERE pay <= 2 OR thin > 1 GROUP BY pay",
         described(unit=None, pay=kind("real", -1, 2)),
     ),
+    "retained rows beyond the bounds": sql(
+        "SELECT ward, SUM(CASE WHEN age >= 9 THEN 1 ELSE 0 END) AS a, COUNT(DISTINCT pay) AS d, COUNT(DISTINCT day), "
+        "SUM(age) AS s FROM t WHERE thin < 3 OR ward = 'a' GROUP BY ward",
+        described(Limits(rows=2)),
+    ),
     "chosen keys beyond the bounds": sql(
         "SELECT CASE WHEN well THEN age WHEN wide > 3 THEN narrow ELSE 7 END AS k, COALESCE(pay, thin) > 1 AS c, "
         "COUNT(*) AS n FROM t GROUP BY k, c",

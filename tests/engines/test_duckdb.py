@@ -20,6 +20,7 @@ from noisette.engines.duckdb import session
 from noisette.engines.duckdb import source as duckdb_source
 from noisette.engines.duckdb.source import DuckDB
 from noisette.engines.sql.syntax import number
+from noisette.engines.tie_break import NULL, TieBreak, own_places
 from noisette.errors import InputError, NoisetteError
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
@@ -80,13 +81,17 @@ def away(value):
 
 
 def clean(row):
-    """What the declared kinds make of a stored row."""
+    """What the declared kinds make of a stored row, and which of its values are beyond their bounds."""
     person, a, p, w, b = row
+    beyond = {"t.age"} if a is not None and not 0 <= a <= 9 else set()
     a = None if a is None else min(max(a, 0), 9)
-    if p is not None:
-        p = None if math.isnan(p) else Fraction(min(max(p, -1.0), 2.0))
-    p = None if p is None else Fraction(away(Fraction(float(p) * 10)), 10)
-    return {"t.person": person, "t.age": a, "t.pay": p, "t.ward": w, "t.well": b}
+    if p is not None and not math.isnan(p):
+        on_grid = away(Fraction(min(max(p, -1.1), 2.1) * 10))
+        beyond |= set() if -10 <= on_grid <= 20 else {"t.pay"}
+        p = Fraction(min(max(on_grid, -10), 20), 10)
+    else:
+        p = None
+    return {"t.person": person, "t.age": a, "t.pay": p, "t.ward": w, "t.well": b, "beyond": beyond}
 
 
 def plain(rows, unit):
@@ -96,7 +101,7 @@ def plain(rows, unit):
 def evaluated(rows, keys, domains, measures, unit):
     """Keys and measures of all groups, or of those that are there."""
     groups = {}
-    for row in rows:
+    for row in (row for row in rows if row["beyond"].isdisjoint(key.name for key in keys)):
         groups.setdefault(tuple(row[key.name] for key in keys), []).append(row)
     if None in domains:
         inside = [g for g in groups if all(d is None or v in d for v, d in zip(g, domains, strict=True))]
@@ -107,6 +112,8 @@ def evaluated(rows, keys, domains, measures, unit):
 
 
 def one(measure, rows, unit):
+    if measure.what == "distinct":
+        rows = [row for row in rows if measure.of.name not in row["beyond"]]
     values = [row[measure.of.name] for row in rows] if measure.of else []
     there = [value for value in values if value is not None]
     match measure.what:
@@ -238,15 +245,19 @@ def test_a_key_that_is_used_elsewhere_too_is_clean_there():
 def test_relations_are_those_of_a_plain_evaluation(rows):
     source, every = source_of(rows), plain(rows, True)
     where = Where(Scan("t", "t"), Call("at_least", (age, Literal(3))))
-    grown = [row for row in every if row["t.age"] is not None and row["t.age"] >= 3]
+    grown = [row for row in every if "t.age" not in row["beyond"] and row["t.age"] is not None and row["t.age"] >= 3]
     keys, domains = (ward,), (("a", "b", None),)
     expected = evaluated(grown, keys, domains, MEASURES, True)[1]
     assert answer(source, PEOPLE, keys, domains, limits=MANY, relation=where)[1] == expected
 
-    floors = {"a": 1, "b": 9, "c": 3}  # 20 is cut to 9
-    joined = [row | {"w.floor": floors[row["t.ward"]]} for row in every if row["t.ward"] is not None]
+    floors = {"a": 1, "b": 9, "c": 3}  # 20 is cut to 9, and beyond it
+    met = [
+        row | {"w.floor": floors.get(w), "beyond": row["beyond"] | ({"w.floor"} if w == "b" else set())}
+        for row in every
+        for w in [row["t.ward"]]
+    ]
     floor = Name("w.floor")
-    for how, kept in (("inner", joined), ("left", [row | {"w.floor": floors.get(row["t.ward"])} for row in every])):
+    for how, kept in (("inner", [row for row in met if row["t.ward"] is not None]), ("left", met)):
         join = Join(Scan("t", "t"), Scan("wards", "w"), (("t.ward", "w.ward"),), how)
         expected = evaluated(kept, (floor,), ((*range(10), None),), MEASURES, True)[1]
         assert answer(source, PEOPLE, (floor,), ((*range(10), None),), limits=MANY, relation=join)[1] == expected
@@ -257,7 +268,7 @@ def test_relations_are_those_of_a_plain_evaluation(rows):
 @given(rows_strategy)
 def test_private_joins_and_sub_queries(rows):
     source, every = source_of(rows), plain(rows, True)
-    pairs = [a | {"u.age": b["t.age"]} for a in every for b in every if a["unit"] == b["unit"]]
+    pairs = [{**a, "u.age": b["t.age"]} for a in every for b in every if a["unit"] == b["unit"]]
     join = Join(Scan("t", "t"), Scan("t", "u"), (("t.person", "u.person"),))
     other = Name("u.age")
     measures = (Measure("rows"), Measure("units"), Measure("sum", other, Fraction(1), 0, 9))
@@ -273,6 +284,7 @@ def test_private_joins_and_sub_queries(rows):
         groups.setdefault((row["unit"], row["t.ward"]), []).append(row["t.age"])
     most = [
         {"unit": u, "p.ward": w, "p.most": max((v for v in values if v is not None), default=None), "p.n": len(values)}
+        | {"beyond": set()}
         for (u, w), values in groups.items()
     ]
     measures = (Measure("rows"), Measure("sum", Name("p.most"), Fraction(1), 0, 9), Measure("distinct", Name("p.n")))
@@ -389,11 +401,22 @@ def test_kept_tables_answer_as_fresh_ones_do():
 
 def test_a_kept_table_grows_by_the_columns_of_new_questions():
     source, limits = source_of(crowd(3000)), Limits(rows=7)
-    few, many = (MEASURES[0], MEASURES[5]), MEASURES
+    few, many = (MEASURES[0], MEASURES[5]), (*MEASURES[:4], *MEASURES[5:])
     answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)
     full = answer(source, PEOPLE, (ward,), (("a", "b"),), many, limits)[1]
-    assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[5]]
+    assert answer(source, PEOPLE, (ward,), (("a", "b"),), few, limits)[1] == [full[0], full[4]]
     assert len(source._cache) == 1
+
+
+def test_what_is_read_within_its_bounds_is_about_the_same_rows():
+    """Where no value is beyond them; a value beyond its bounds tells rows apart that would else be alike."""
+    limits, grouping = Limits(rows=7), ((ward,), (("a", "b"),))
+    source = source_of(crowd(500))
+    full = answer(source, PEOPLE, *grouping, MEASURES, limits)[1]
+    assert answer(source, PEOPLE, *grouping, (MEASURES[0], MEASURES[5]), limits)[1] == [full[0], full[5]]
+    words = TieBreak((np.array([9, 9, 4]), np.array([9, NULL, 4])), own=own_places(["t.x", "t within.x"]))[:]
+    assert words[0] != words[1]
+    assert words[[0, 2]].tolist() == TieBreak((np.array([9, 4]),))[:].tolist()
 
 
 def counting(monkeypatch):

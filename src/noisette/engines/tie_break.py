@@ -4,10 +4,13 @@ Questions about one table with the same keys and limits retain the same rows, wh
 together, and the rows that were retained for one question are there for the next. So besides the columns that a
 question asks about, all numbers with declared bounds break ties, and it does not matter what was asked before. Reading
 them pays only if they are few and of one table: in joins and sub-queries, only the columns asked about break ties.
+
+A column that is read within its bounds (`query.beyond`) tells rows apart where it differs from the column itself, and
+nowhere else: without values beyond the bounds, such questions retain the same rows as all others.
 """
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +26,17 @@ from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
 from noisette.query.variants import plain
 
-__all__ = ["NULL", "TieBreak", "choice_key", "join_seed", "mix_of", "narrowest", "tie_breakers", "words_of"]
+__all__ = [
+    "NULL",
+    "TieBreak",
+    "choice_key",
+    "join_seed",
+    "mix_of",
+    "narrowest",
+    "own_places",
+    "tie_breakers",
+    "words_of",
+]
 
 Words = NDArray[np.uint64]
 
@@ -66,6 +79,15 @@ def _only_table(relation: Relation) -> Scan | None:
             return _only_table(source)
         case _:
             return None
+
+
+def own_places(ties: Sequence[str]) -> tuple[int | None, ...]:
+    """For each tie-breaking column that is read within its bounds the place of the column itself, if it is there.
+
+    >>> own_places(["t1.age", "t1 within.age", "t1 within.day"])
+    (None, 0, None)
+    """
+    return tuple(ties.index(plain(name)) if plain(name) != name and plain(name) in ties else None for name in ties)
 
 
 # What the secret gives to each choice
@@ -128,6 +150,7 @@ class TieBreak:
 
     columns: tuple[NDArray[Any], ...]
     mix: np.uint64 = _MIX
+    own: tuple[int | None, ...] = ()  # for each column that is read within its bounds, the place of the column itself
 
     @property
     def dtype(self) -> np.dtype[np.uint64]:
@@ -140,12 +163,17 @@ class TieBreak:
         return self.columns[0].shape
 
     def __getitem__(self, at: slice | NDArray[np.intp]) -> Words:
-        first, *others = self.columns
+        pairs = list(zip(self.columns, self.own or (None,) * len(self.columns), strict=True))
+        first, *others = (column for column, own in pairs if own is None)
         content = _words(first[at]).copy()
         for column in others:
             content *= self.mix
             content ^= content >> _HALF
             content ^= _words(column[at])
+        for number, (column, own) in enumerate(pairs):
+            if own is not None:
+                differs = _words(column[at]) != _words(self.columns[own][at])
+                content[differs] ^= np.array([2 * number + 1], np.uint64) * self.mix
         return content
 
 

@@ -30,7 +30,7 @@ from noisette.engines.sql.keys import Key
 from noisette.engines.sql.stored import Stored
 from noisette.engines.sql.syntax import choose, column, hash_of, number, selected, try_cast
 from noisette.engines.sql.tables import unit_type
-from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, words_of
+from noisette.engines.tie_break import TieBreak, choice_key, mix_of, narrowest, own_places, words_of
 from noisette.query.kind import Kind
 from noisette.query.measure import Request
 from noisette.query.schema import Limits, Schema
@@ -103,7 +103,7 @@ def retained_rows(
     left, choice = [], fetched_rows.choice
     while fetched_rows.parts:
         arrays = fetched_rows.parts.pop()
-        part = _Rows.of(arrays, broken_by.values(), mix_of(secret), grouped=bool(keys))
+        part = _Rows.of(arrays, broken_by, mix_of(secret), grouped=bool(keys))
         at = np.flatnonzero(part.retained(choice))
         made = {"code": taken(part.code, at, Kind("integer", nullable=False))}
         made |= {new: taken(arrays[new], at, scope[name]) for name, new in columns.items()}
@@ -290,11 +290,12 @@ class _Rows:
     content: TieBreak | None  # None: all rows of a unit in a group are alike
 
     @staticmethod
-    def of(arrays: Columns, broken_by: Collection[str], mix: np.uint64, *, grouped: bool) -> "_Rows":
-        """The arrays of what was fetched."""
+    def of(arrays: Columns, broken_by: Mapping[str, str], mix: np.uint64, *, grouped: bool) -> "_Rows":
+        """The arrays of what was fetched, with the columns that break ties."""
         unit, code = arrays[UNIT], arrays["code"]
         arrays = {IDENTITY: unit, "tag": code} | arrays
-        content = TieBreak(tuple(arrays[name] for name in broken_by), mix) if broken_by else None
+        ties = tuple(arrays[name] for name in broken_by.values())
+        content = TieBreak(ties, mix, own_places(list(broken_by))) if ties else None
         return _Rows(unit, *dense(arrays[IDENTITY]), arrays["tag"] if grouped else None, code, content)
 
     def retained(self, choice: "_Choice") -> NDArray[np.bool_]:

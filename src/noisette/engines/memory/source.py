@@ -18,7 +18,7 @@ from noisette.engines.contract import INTEGERS, Source, base_type
 from noisette.engines.files import valid_table
 from noisette.engines.memory.rows import Hash, Row, Rows
 from noisette.engines.memory.values import clamped, clean, steps_of, value_of
-from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, tie_breakers, words_of
+from noisette.engines.tie_break import TieBreak, choice_key, join_seed, mix_of, own_places, tie_breakers, words_of
 from noisette.errors import InputError
 from noisette.query.beyond import rows_within, within_bounds
 from noisette.query.expression import Expression, Name, columns_of
@@ -141,7 +141,7 @@ class Memory(Source):
             whose = np.full(len(own), unit if plain else _signed(self._hash(unit)), np.int64)
             tags = self._own_groups([place for place, _ in own], request) if request.keys else None
             columns = tuple(self._words([row[name] for _, row in own], scope[name]) for name in ties)
-            words = TieBreak(columns, mix_of(secret)) if ties else None
+            words = TieBreak(columns, mix_of(secret), own_places(ties)) if ties else None
             mask = retained(whose, group=tags, rows=words, key=choice_key(secret), limits=limits)
             for (place, row), there in zip(own, mask, strict=True):
                 if there:
