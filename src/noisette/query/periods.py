@@ -53,13 +53,12 @@ Scope: TypeAlias = Mapping[str, Kind]
 class Periods:
     """The periods in which rows of a relation can lie, with at most `most` rows of one unit in each of them.
 
-        >>> from noisette.query.schema import RowsPerPeriod
-    from noisette.query.variants import within
-        >>> days = Kind("date", Fraction(18262), Fraction(19100))  # 2020-01-01 to 2022-04-18
-        >>> found = periods_of(days, RowsPerPeriod(8, "year", "d"), "t.d")
-        >>> year = Call("year", (Name("t.d"),))
-        >>> found.total, found.where(Call("equal", (year, Literal(2021)))).total, found.spread((year,))
-        (24, 8, (3, 8))
+    >>> from noisette.query.schema import RowsPerPeriod
+    >>> days = Kind("date", Fraction(18262), Fraction(19100))  # 2020-01-01 to 2022-04-18
+    >>> found = periods_of(days, RowsPerPeriod(8, "year", "d"), "t.d")
+    >>> year = Call("year", (Name("t.d"),))
+    >>> found.total, found.where(Call("equal", (year, Literal(2021)))).total, found.spread((year,))
+    (24, 8, (3, 8))
     """
 
     most: int
