@@ -14,7 +14,7 @@ MINUTES ?= 60
 # Without its cache, each worker compiles every test file anew, at every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
+.PHONY: help demo test nightly test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -23,8 +23,11 @@ help:     ## this list
 demo: .venv-demo/.stamp     ## a guided tour on data it makes itself
 	@.venv-demo/bin/noisette demo
 
-test: .venv/.stamp     ## every test, the slow ones too
-	@$(PYTEST) $(SHARED) -n $(WORKERS)
+test: .venv/.stamp     ## every test, the slow ones too; not the nightly ones
+	@$(PYTEST) $(SHARED) -n $(WORKERS) -m "not nightly"
+
+nightly: .venv/.stamp     ## what protects something rare at a great cost: each case says what
+	@$(PYTEST) $(SHARED) -n $(WORKERS) -m nightly
 
 test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
 	@.venv-oldest/bin/python -m pytest $(QUICK) $(SHARED) -n $(WORKERS)

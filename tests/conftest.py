@@ -46,10 +46,10 @@ def pytest_collect_file(file_path, parent):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as slow, before `-m` selects: what is listed, and the cases that follow the first n of `slow_after(n)`."""
+    """Mark as slow, before `-m` selects: what is listed, what is nightly, and what follows the first n of `slow_after(n)`."""
     seen, known = Counter(), listed()
     for item in items:
-        if item.nodeid in known:
+        if item.nodeid in known or item.get_closest_marker("nightly"):
             item.add_marker(pytest.mark.slow)
         if mark := item.get_closest_marker("slow_after"):
             name = item.nodeid.partition("[")[0]

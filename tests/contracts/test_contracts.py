@@ -3,6 +3,7 @@
 A statistical clause fails a sound mechanism with probability 1e-9; it is looked at twice, so a case with p < 1e-16.
 """
 
+import itertools
 import json
 from collections import Counter
 
@@ -22,8 +23,10 @@ SAMPLING = {"arrays", "one by one", "independent", "black box", "floating point"
 THOUSANDS_OF_CALLS = {"quiet", "loud", "same noise"}
 SEARCHED = {"BestOf", "Gaussian", "GumbelTop", "Quantile", "Smooth"}  # calibrated by a search
 
-# Enough draws to convict every twin at one look except with p < 1e-5; there are four.
+# Most twins are convicted by few draws. CONVICTING has enough for each except with p < 1e-5; there are four looks.
+FEW = Effort(array=2**17, slow_array=2**14, single=2000, vector=1000)
 CONVICTING = Effort(array=2**21, slow_array=2**17, single=10_000, vector=4000)
+LOOKS = (QUICK, FEW, *[CONVICTING] * 4)
 
 # Twins that some examples of a kind cannot have; `make` returns the reason.
 NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud", "forgetful", "wasteful"}
@@ -62,6 +65,18 @@ def twins():
                 yield case(example, name, slow=True)
 
 
+def twins_of_classes():
+    """Each class with its examples and the name of a twin."""
+    for of_class in itertools.groupby(sorted(EXAMPLES, key=_class), key=_class):
+        examples = list(of_class[1])
+        for name in {name: None for example in examples for name in twins_of(example)}:
+            yield pytest.param(examples, name, id=f"{of_class[0]}-{name}")
+
+
+def _class(example):
+    return type(example).__name__
+
+
 @pytest.mark.parametrize(("example", "check"), list(clauses()))
 def test_every_example_keeps_the_contract(example, check):
     check_it = checks_of(example)[check]
@@ -79,23 +94,36 @@ def test_a_few_draws_of_every_class_follow_its_law(example, check):
     assert check_it(example, QUICK).passed or check_it(example, QUICK).passed  # twice, like the thousands above
 
 
-@pytest.mark.parametrize(("example", "name"), list(twins()))
-def test_every_twin_is_convicted(example, name):
+def convict(example, name):
+    """Convict a twin of an example; False if the example cannot have it."""
     twin, checks = twins_of(example)[name], checks_of(example)
     broken = twin.make(example)
     if isinstance(broken, str):
         assert name in NOT_ALWAYS, broken
-        return
-    effort = THOROUGH if example.kind is Output.OUTCOME and name == "same noise" else CONVICTING
+        return False
+    once = example.kind is Output.OUTCOME and name == "same noise"
     looks = (
-        checks[check](broken, effort)
-        for _ in range(4)  # a statistical check may need more than one look at a small lie
+        checks[check](broken, THOROUGH if once else effort)
+        for effort in LOOKS  # a statistical check may need more than one look at a small lie
         for check in twin.convicted_by
         if check in checks
     )
     convicting = next((finding for finding in looks if not finding.passed), None)
     assert convicting is not None
     assert convicting.witness.endswith((".", "more)"))
+    return True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("examples", "name"), list(twins_of_classes()))
+def test_every_twin_of_a_class_is_convicted(examples, name):
+    assert any(convict(example, name) for example in examples if name in twins_of(example)) or name in NOT_ALWAYS
+
+
+@pytest.mark.nightly("every example has each twin: one of each class is convicted by every run")
+@pytest.mark.parametrize(("example", "name"), list(twins()))
+def test_every_twin_is_convicted(example, name):
+    convict(example, name)
 
 
 @pytest.mark.slow
