@@ -155,7 +155,7 @@ def law_of(mechanism, counts):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [winsorized, median])
-@pytest.mark.parametrize(("blocks", "each"), [(14, 1), (20, 2)])  # enough for targets above and below the median
+@pytest.mark.parametrize(("blocks", "each"), [(14, 1), (24, 2)])  # enough for targets above and below the median
 def test_quantiles_of_blocks_lose_no_more_than_they_say(make, blocks, each):
     made = make(numbers(), terms(blocks, nz.Pure(8), each=each))  # with less, few blocks are read off a tree
     twin = make(numbers(), terms(blocks, nz.Pure(8)))  # which is for a unit in one block
