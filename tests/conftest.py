@@ -9,17 +9,22 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import coins
+from tests import coins, quick
 from tests.slow import listed
 
 # Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
 # fast a machine draws examples is no fault of the tree. Two runs of one tree look at the same examples, so that both
 # give the same verdict; `make search` looks at others.
 settings.register_profile(
-    "noisette", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "noisette",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile("quick", settings.get_profile("noisette"), max_examples=25)
-settings.register_profile("search", settings.get_profile("noisette"), derandomize=False)
+settings.register_profile("search", settings.get_profile("noisette"), derandomize=False, max_examples=500)
 settings.load_profile("noisette")
 
 # A client of Spark Connect runs handlers of its own where a process forks, and they abort some of the children: Java
@@ -40,13 +45,15 @@ _redirect()
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
     """Doctests are in `src`; to look for them in test files costs time and finds none."""
+    if quick.of_another_part(file_path):
+        return []
     found = yield
     return [each for each in found if type(each) is pytest.Module]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark as slow, before `-m` selects: what is listed, what is nightly, and what follows the first n of `slow_after(n)`."""
+    """Mark as slow, before `-m` selects: what is listed or nightly, and what follows the first n of `slow_after(n)`."""
     seen, known = Counter(), listed()
     for item in items:
         if item.nodeid in known or item.get_closest_marker("nightly"):

@@ -115,10 +115,18 @@ def test_a_twin_that_takes_longer_is_convicted(shelf):
 # Odd files
 
 
+def thirds():
+    """Each sort of file with a third of the questions, each question with a third of the files; the rest at night."""
+    for i, name in enumerate(FILES):
+        for part in range(3):
+            marks = [] if part == i % 3 else [pytest.mark.nightly("every question about every odd file")]
+            yield pytest.param(name, slice(part, None, 3), id=f"{name}-{part}", marks=marks)
+
+
 @slow
-@pytest.mark.parametrize("name", FILES)
-def test_odd_files_are_refused_by_open_or_every_question_is_answered(shelf, name):
-    found = attacks.every_question(name, 0, shelf)
+@pytest.mark.parametrize(("name", "part"), list(thirds()))
+def test_odd_files_are_refused_by_open_or_every_question_is_answered(shelf, name, part):
+    found = attacks.every_question(name, 0, shelf, part=part)
     assert found["refused_by_open"] or found["answered"]
 
 

@@ -12,6 +12,7 @@ from tests.attack.attacks import marked
 from tests.attack.questions import PYTHON, SPENDS, Question, _sql
 from tests.attack.tables import random_world
 from tests.attack.trial import Convicted, attacked
+from tests.nightly import each_night
 
 import noisette as nz
 from noisette.query.measure import Measure
@@ -58,12 +59,12 @@ CHOOSING = sorted(name for name in PYTHON if name not in STREAMS)
 
 
 @pytest.mark.slow_after(1)
+@pytest.mark.parametrize("form", each_night(range(2), first=1, why="a second random form of each question"))
 @pytest.mark.parametrize("name", CHOOSING)
-def test_every_question_chooses(shelf, name):
+def test_every_question_chooses(shelf, name, form):
     """Random forms of each question about random tables: no plan moves by more than it states."""
-    rng = random.Random(f"limits of {name}")
-    for _ in range(2):
-        attacked(shelf, chosen(random_world(rng)), [Question(python=PYTHON[name](rng), spend=s) for s in SPENDS[:2]])
+    rng = random.Random(f"limits of {name} {form}")
+    attacked(shelf, chosen(random_world(rng)), [Question(python=PYTHON[name](rng), spend=s) for s in SPENDS[:2]])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import pytest
 from tests.attack.questions import PYTHON, SPENDS, Question, _sql
 from tests.attack.tables import POOLS, Table, World, random_world
 from tests.attack.trial import Convicted, attacked
+from tests.nightly import each_night
 
 from noisette.engines.sql import retention, tables
 from noisette.engines.sql.syntax import column, selected
@@ -90,7 +91,7 @@ def question(rng):
 
 
 @pytest.mark.slow_after(2)
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", each_night(range(30), first=10, why="more random worlds with limits per period"))
 def test_random_tables_and_questions(shelf, seed):
     rng = random.Random(f"periods {seed}")
     attacked(shelf, world(rng), [*(question(rng) for _ in range(6)), _sql(rng)])
@@ -100,11 +101,11 @@ STREAMS = ("Above", "Oracle", "Stream", "json oracle")
 
 
 @pytest.mark.slow_after(1)
+@pytest.mark.parametrize("form", each_night(range(2), first=1, why="a second random form of each question"))
 @pytest.mark.parametrize("name", sorted(name for name in PYTHON if name not in STREAMS))
-def test_every_question(shelf, name):
-    rng = random.Random(f"periods of {name}")
-    for _ in range(2):
-        attacked(shelf, world(rng), [Question(python=PYTHON[name](rng), spend=s) for s in SPENDS[:2]])
+def test_every_question(shelf, name, form):
+    rng = random.Random(f"periods of {name} {form}")
+    attacked(shelf, world(rng), [Question(python=PYTHON[name](rng), spend=s) for s in SPENDS[:2]])
 
 
 # Twins

@@ -67,7 +67,19 @@ def test_unknown_names_get_one_sentence_with_the_nearest_or_the_known(name, said
     assert result.stderr == f"No mechanism has this name: {said}\n"
 
 
-@pytest.mark.slow
+def test_without_a_name_all_mechanisms_are_audited(monkeypatch):
+    found = [(name, m) for name, m in contract.discovered() if name in ("Geometric", "Staircase")]
+    monkeypatch.setattr(contract, "discovered", lambda: iter(found))
+    monkeypatch.setattr(contract, "CHECKS", [check for check in contract.CHECKS if check.name == "tight"])
+    result = run("--quick")
+    assert "Geometric keeps its contract" in result.stdout
+    assert "Staircase keeps its contract" in result.stdout
+    assert "All mechanisms keep their contracts." in result.stdout
+
+
+@pytest.mark.nightly(
+    "the contract of each mechanism, once more by the command: the contract suite checks each by itself"
+)
 def test_all_mechanisms():
     result = run("--quick")
     assert all(f"{name} keeps its contract" in result.stdout for name in names())

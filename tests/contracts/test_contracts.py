@@ -32,14 +32,19 @@ LOOKS = (QUICK, FEW, *[CONVICTING] * 4)
 NOT_ALWAYS = {"low curve", "floating", "half", "quiet", "loud", "forgetful", "wasteful"}
 
 
-def case(example, label, *, slow):
+def case(example, label, *more, slow):
     marks = [pytest.mark.slow] if slow else []
-    return pytest.param(example, label, id=f"{example!r}-{label}".replace("Fraction", ""), marks=marks)
+    return pytest.param(example, label, *more, id=f"{example!r}-{label}".replace("Fraction", ""), marks=marks)
 
 
 def clauses():
+    """Every check of every example; what draws takes millions of one example of each class, fewer of the others."""
+    seen = set()
     for example in EXAMPLES:
-        yield from (case(example, check, slow=is_slow(example, check)) for check in checks_of(example))
+        effort = QUICK if type(example) in seen else THOROUGH
+        seen.add(type(example))
+        for check in checks_of(example):
+            yield case(example, check, effort, slow=is_slow(example, check))
 
 
 def is_slow(example, check):
@@ -77,15 +82,22 @@ def _class(example):
     return type(example).__name__
 
 
-@pytest.mark.parametrize(("example", "check"), list(clauses()))
-def test_every_example_keeps_the_contract(example, check):
+@pytest.mark.parametrize(("example", "check", "effort"), list(clauses()))
+def test_every_example_keeps_the_contract(example, check, effort):
     check_it = checks_of(example)[check]
-    finding = check_it(example, THOROUGH)
+    finding = check_it(example, effort)
     if not finding.passed and check in SAMPLING:
-        finding = check_it(example, THOROUGH)  # with fresh coins: a fault shows again
+        finding = check_it(example, effort)  # with fresh coins: a fault shows again
     assert finding.passed, finding
     assert finding.check == check
     assert finding.sentence.endswith(".")
+
+
+@pytest.mark.nightly("millions of draws of every example: of one example of each class they are drawn by every run")
+@pytest.mark.parametrize(("example", "check", "effort"), [case for case in clauses() if case.values[1] in SAMPLING])
+def test_millions_of_draws_of_every_example_follow_its_law(example, check, effort):
+    check_it = checks_of(example)[check]
+    assert check_it(example, THOROUGH).passed or check_it(example, THOROUGH).passed
 
 
 @pytest.mark.parametrize(("example", "check"), list(glances()))

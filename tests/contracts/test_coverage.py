@@ -188,9 +188,16 @@ def test_every_aggregate_is_judged():
     assert set(TRUTHS) == {*AGGREGATES, "rows", "units", "quotients"}
 
 
+def judged():
+    """Each aggregate at a small and a large spend, of either kind; the others at night."""
+    for i, output in enumerate(OUTPUTS):
+        for j, spend in enumerate(SPENDS):
+            marks = [] if j % 2 == i % 2 else [pytest.mark.nightly("every aggregate at every spend")]
+            yield pytest.param(output, spend, id=f"{output}-{spend}", marks=marks)
+
+
 @pytest.mark.slow_after(8)
-@pytest.mark.parametrize("spend", SPENDS, ids=str)
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize(("output", "spend"), list(judged()))
 def test_bars_hold_or_there_is_no_number(output, spend):
     assert unheld(output, spend) == {}
 

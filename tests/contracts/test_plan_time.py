@@ -132,7 +132,7 @@ def test_no_spend_makes_planning_slow(curator, name):
         explained(curator, question(name, curator.schema), spend=spend)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly("odd numbers as spends: a few corners are planned by every run")
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("neighbours", nz.Neighbours, ids=str)
 def test_no_odd_spend_makes_planning_slow(curator, name, neighbours):

@@ -228,6 +228,29 @@ def fault(expression, rows):
     return None
 
 
+MIXED = Call("add", (Name("t.i"), Name("t.i")))  # a DOUBLE where t.i is a BIGINT
+
+
+@pytest.mark.parametrize(
+    "picked",
+    [
+        Call("least", (Name("t.i"), MIXED)),
+        Call("greatest", (Name("t.i"), MIXED)),
+        Call("case", (Name("t.b"), Name("t.i"), MIXED)),
+        Call("coalesce", (Name("t.i"), MIXED)),
+    ],
+    ids=lambda call: call.operation,
+)
+def test_whole_numbers_of_two_types_have_one_text(rows, picked):
+    """It is a key: 0.0 beside 0 would be a group of its own, or none."""
+    assert fault(Call("as_text", (picked,)), rows) is None
+
+
+def test_bounds_that_are_too_many_steps_away_are_no_fault_where_fewer_are_asked_for(rows):
+    far, near = Call("try_integer", (Name("t.c"),)), Kind("real", F(-3), F(4))
+    assert rows.ask(to_steps(far, near, F(1, 8), SCOPE)) == [None] * len(rows.clean)
+
+
 # Random expressions
 
 CONSTANTS = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.nightly("a cluster of its own that fails in every way it can, for a minute")
 ROOT = Path(__file__).resolve().parents[2]
 CELLS = 1000
 

@@ -196,6 +196,8 @@ def width(column: Expected) -> str:
     'about ± 540 / rows (± 5.4 at 100 rows, ± 0.54 at 1,000)'
     >>> width(Expected("age", "", "", None, {100: math.inf, 1000: 0.54}, None, ""))
     'no answer at 100 rows, ± 0.54 at 1,000'
+    >>> width(Expected("age", "", "", None, {100: math.inf, 1000: math.inf}, None, ""))
+    'no answer at 100 rows, no answer at 1,000'
     """
     if column.by_limit:
         ends = [width(one) for one in column.by_limit.values()]
@@ -209,7 +211,7 @@ def width(column: Expected) -> str:
     sizes = sorted(column.by_size.items())
     known = [f"{f'± {_short(e)}' if math.isfinite(e) else 'no answer'} at {rows:,}" for rows, e in sizes]
     known[0] += " rows"
-    *_, before, last = [0.0, *(rows * error for rows, error in sizes if math.isfinite(error))]
+    *_, before, last = [0.0, 0.0, *(rows * error for rows, error in sizes if math.isfinite(error))]
     if last and abs(last - before) <= 0.05 * last:  # in large groups it falls as 1 / rows
         return f"about ± {_short(last)} / rows ({known[0]}, {known[-1]})"
     return ", ".join(known)

@@ -13,6 +13,7 @@ from noisette.exact.number import nearest_float
 from noisette.exact.rational import exp_down, exp_up, ln_bounds, precision, sqrt_down
 
 __all__ = [
+    "LARGEST_EPSILON",
     "approx_delta",
     "approx_epsilon",
     "gaussian_delta",
@@ -27,6 +28,9 @@ __all__ = [
     "zcdp_delta",
     "zcdp_epsilon",
 ]
+
+LARGEST_EPSILON = 10**6
+"""Of what a guarantee may state."""
 
 _LEAST = 5e-324  # the smallest float above zero
 _FEW = 64
@@ -135,11 +139,11 @@ def lowest(f: Callable[[float], float], lo: float, hi: float) -> float:
 
 
 def pure_within_approx(e: Fraction, d: Fraction) -> Fraction:
-    """The largest e0 such that e0-DP implies (e, d)-DP: ln((e^e + d)/(1 - d)), rounded down."""
+    """The largest e0 such that e0-DP implies (e, d)-DP: ln((e^e + d)/(1 - d)), rounded down; what can be stated."""
     if d == 0:
         return e
     gain = ln_bounds((1 + d * exp_down(-e)) / (1 - d), 80)[0] - 1  # one unit less, so that the inverse holds as well
-    return e + Fraction(max(0, gain), 1 << 80)
+    return _stated(e, Fraction(max(0, gain), 1 << 80))
 
 
 def range_within_approx(e: Fraction, d: Fraction) -> Fraction:
@@ -155,7 +159,12 @@ def range_within_approx(e: Fraction, d: Fraction) -> Fraction:
         return e
     less = d * (1 - Fraction(1, 1 << 36))  # so that the inverse, in floats, holds as well
     ratio = (1 + sqrt_down(less * (1 - (1 - less) * exp_up(-e)))) / (1 - less)
-    return e + 2 * Fraction(max(0, ln_bounds(ratio, 80)[0]), 1 << 80)
+    return _stated(e, 2 * Fraction(max(0, ln_bounds(ratio, 80)[0]), 1 << 80))
+
+
+def _stated(e: Fraction, more: Fraction) -> Fraction:
+    """An epsilon with what a delta adds to it, as far as a guarantee may state it."""
+    return max(e, min(e + more, Fraction(LARGEST_EPSILON)))
 
 
 def pure_within_zcdp(rho: Fraction) -> Fraction:

@@ -31,13 +31,12 @@ from noisette.exact.frozen import set_fields
 from noisette.exact.number import Number, fraction, nearest_float, positive, whole
 from noisette.exact.rational import exact_sum
 from noisette.privacy import convert
+from noisette.privacy.convert import LARGEST_EPSILON
 from noisette.privacy.neighbours import Neighbours, common
 from noisette.privacy.pld import tight
 from noisette.privacy.pld.loss import Loss, Normal, Response
 
 __all__ = ["ZCDP", "Approx", "Guarantee", "Losses", "Profile", "Promise", "Pure", "together"]
-
-LARGEST_EPSILON = 10**6
 
 
 def _size(value: Number, name: str, usual: str) -> Fraction:

@@ -38,7 +38,7 @@ from noisette.engines.sql.syntax import (
 from noisette.engines.sql.written import Writer, Written
 from noisette.exact.number import floor_log2
 from noisette.query.expression import Call, Expression, Literal, Name, Operation
-from noisette.query.intervals import exact, step_bounds
+from noisette.query.intervals import exact, half_away, step_bounds
 from noisette.query.kind import Kind
 from noisette.query.number_rules import partial
 from noisette.query.operations import kind_of, kind_of_call, kind_of_leaf
@@ -87,10 +87,9 @@ def to_steps(expression: Expression, kind: Kind, grid: Fraction, scope: Mapping[
 
 def _already_within(own: Kind, low: int, high: int, grid: Fraction) -> bool:
     """Whether an expression's own bounds see to it: scaled by a power of two, doubles keep their order exactly."""
-    if not own.bounded or floor_log2(grid) != -floor_log2(1 / grid):
+    if own.low is None or own.high is None or floor_log2(grid) != -floor_log2(1 / grid):
         return False
-    least, most = step_bounds(own, grid)
-    return low <= least and most <= high
+    return low <= half_away(own.low / grid) and half_away(own.high / grid) <= high
 
 
 def _write(expression: Expression, scope: Mapping[str, Kind]) -> Written:
@@ -106,7 +105,8 @@ def _write(expression: Expression, scope: Mapping[str, Kind]) -> Written:
             kind = kind_of_call(expression, tuple(part.kind for part in parts))
             sql = WRITERS[operation](parts, kind)
             missing = _missing(operation, parts, sql) if kind.nullable else ()
-            return Written(sql, kind, missing, operation in DOUBLES or kind.type == "real")
+            mixed = operation in PICKING and any(part.double for part in parts)
+            return Written(sql, kind, missing, operation in DOUBLES or kind.type == "real" or mixed)
 
 
 # One writer for each operation
@@ -198,6 +198,9 @@ WRITERS: Mapping[Operation, Writer] = {
 
 DOUBLES = ("add", "subtract", "multiply", "divide", "negate", "abs", "floor", "ceil", "round")
 """These come as DOUBLE, even where they are whole numbers."""
+
+PICKING = ("least", "greatest", "case", "coalesce")
+"""These come as DOUBLE where one of their values does."""
 
 
 # Where a value is NULL
