@@ -65,6 +65,9 @@ def test_what_is_no_record(settled, tmp_path, text):
 def test_mechanisms_that_make_no_sense(settled, record, tmp_path):
     twin = {**record, "mechanisms": [{"mechanism": "Geometric", "parameters": {"scale": "none"}}]}
     (tmp_path / "x.json").write_text(json.dumps(twin))
+    assert "must be a finite number" in refused(2, "check", tmp_path / "x.json", "--without-ledger")
+    twin = {**record, "mechanisms": [{"mechanism": "Geometric", "parameters": {"shape": "1"}}]}
+    (tmp_path / "x.json").write_text(json.dumps(twin))
     assert "cannot be built again" in refused(2, "check", tmp_path / "x.json", "--without-ledger")
 
 

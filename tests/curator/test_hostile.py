@@ -190,8 +190,8 @@ def test_empty_tables_and_tables_of_one(small, text):
     release = small.sql(text, spend=nz.Approx(1, "1e-6"))
     for column in release.columns:
         if column.measured:
-            assert not any(value is None or math.isnan(value) for value in column.values.to_pylist())
-            assert all(column.low <= column.high)
+            for value, low, high in zip(column.values.to_pylist(), column.low, column.high, strict=True):
+                assert (low, high) == column.span if value is None else low <= value <= high
 
 
 def test_columns_of_nothing_but_null():

@@ -409,7 +409,7 @@ def value(expression, scope=None, **row):
     columns = [exp.alias_(engine.constant(cell), name, quoted=True) for name, cell in row.items()]
     inner = exp.select(*columns).subquery() if columns else None
     query = exp.select(to_engine(expression, scope))
-    return duckdb.execute((query.from_(inner) if inner else query).sql("duckdb")).fetchone()[0]
+    return duckdb.execute((query.from_(inner) if inner else query).sql("duckdb")).fetchall()[0][0]
 
 
 def of(operation, *arguments):
@@ -704,7 +704,7 @@ def test_steps_round_halves_away_from_zero(grid, cell, steps):
     kind = Kind("real", F(-9), F(9))
     sql = exp.select(to_steps(Name("x"), kind, grid, {"x": kind}))
     row = exp.select(exp.alias_(exp.null() if cell is None else engine.number(cell), "x", quoted=True)).subquery()
-    assert duckdb.execute(sql.from_(row).sql("duckdb")).fetchone() == (steps,)
+    assert duckdb.execute(sql.from_(row).sql("duckdb")).fetchall() == [(steps,)]
 
 
 def test_steps_can_be_cut_narrower_than_the_values():

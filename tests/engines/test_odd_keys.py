@@ -1,4 +1,4 @@
-"""Whatever an integer key holds counts as a value of its domain: no stored value decides whether a question fails.
+"""Whatever an integer key holds is a value of its domain or in no group: no stored value decides if a question fails.
 
 Each column of whole numbers is declared with bounds that its values exceed, grouped by alone and beside known and
 unknown keys, by rows and by people, with keys that are cleaned before and after the rows are grouped. All of these must
@@ -102,13 +102,14 @@ def asked(source, keys, table, domains):
 
 
 def evaluated(name, bounds, nullable, keys):
-    """The same by hand: a number beyond its bounds is the nearer one, NULL where there is none is the nearest to 0."""
+    """The same by hand: a number beyond its bounds is in no group, NULL where there is none is the nearest to 0."""
     zero = min(max(0, bounds[0]), bounds[1])
     totals = [Counter(), Counter(), Counter()]
     for i in range(len(ROWS["who"])):
         row = {key: ROWS[key][i] for key in (name, "ward", "zip")}
-        row[name] = (None if nullable else zero) if row[name] is None else min(max(row[name], bounds[0]), bounds[1])
-        if "ward" in keys and row["ward"] not in WARDS:
+        row[name] = (None if nullable else zero) if row[name] is None else row[name]
+        beyond = row[name] is not None and not bounds[0] <= row[name] <= bounds[1]
+        if beyond or ("ward" in keys and row["ward"] not in WARDS):
             continue
         group = tuple(row[key] for key in keys)
         for total, more in zip(totals, (1, row["ward"] is not None, min(ROWS["pay"][i], 9)), strict=True):
@@ -192,9 +193,9 @@ def test_a_number_from_a_sub_query_is_held_to_its_domain(monkeypatch):
 def test_a_twin_that_forgets_to_clean_fails(source, monkeypatch):
     monkeypatch.setattr(aggregating, "cleaned", lambda groups, keys, others: groups)
     monkeypatch.setattr(source._session, "_texts", {})  # else the same question may have been written before
-    table, domains = described("i64", (0, 110), True, None)
+    table, domains = described("i64", (100, 300), False, None)  # NULL is the value nearest to 0
     try:
         found = asked(source, ("zip", "i64"), table, domains)
     except (NoisetteError, AssertionError):
         return
-    assert found != evaluated("i64", (0, 110), True, ("zip", "i64"))
+    assert found != evaluated("i64", (100, 300), False, ("zip", "i64"))

@@ -603,9 +603,11 @@ KEYED = pyarrow.table(
     }
 )
 FREE = {"n": Kind("integer"), "t": Kind("text"), "b": Kind("boolean"), "x": WHOLE}
-CLEANED = {
+BOUNDED = {
     "bounds": FREE | {"n": Kind("integer", Fraction(0), Fraction(9))},
     "an end": FREE | {"n": Kind("integer", Fraction(0))},
+}
+CLEANED = {
     "no NULL": FREE | {"n": Kind("integer", nullable=False)},
     "text without NULL": FREE | {"t": Kind("text", nullable=False)},
     "truth without NULL": FREE | {"b": Kind("boolean", nullable=False)},
@@ -657,6 +659,13 @@ def test_keys_that_are_declared_need_not_stay_apart(sail, tmp_path, monkeypatch)
     found, right, whole = cells_sent(sail, tmp_path, columns, monkeypatch, keys="nt", domains=((0, 3, 9), None))
     assert found == right
     assert whole
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_keys_beyond_their_bounds_are_not_sent(sail, tmp_path, monkeypatch, name):
+    found, right, _ = cells_sent(sail, tmp_path, BOUNDED[name], monkeypatch)
+    assert found == right
+    assert {0, 9} < {key for key, *_ in right} <= {None, *range(0, 10), *([] if name == "bounds" else [10, 2**62])}
 
 
 @pytest.mark.parametrize("name", CLEANED)

@@ -1,5 +1,6 @@
 """Quantiles read off a tree of noisy counts: least squares, its variances in closed form, and bars that hold."""
 
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -125,3 +126,25 @@ def test_nine_deciles_err_by_less_than_half_of_what_draws_of_their_own_would():
     value, _, _ = one.draw(counts, histogram(CELLS), SYSTEM)
     off = np.abs(2 * value - np.array([[float(q) * len(values)] for q in DECILES])).mean()
     assert off < 120
+
+
+def tail_of_sums(noise, count, room):
+    """The chance that a sum of so many noises is further off than `room`."""
+    size = 2**13
+    places = np.minimum(np.arange(size), size - np.arange(size))
+    chances = np.fft.rfft([float(p) for p in noise.pmf(places, 0)])
+    return np.fft.irfft(chances**count, size)[places > room].sum()
+
+
+@pytest.mark.parametrize("scale", ["1/10", "1/5", "3/10", "1/2", 1, 3, 12])
+@pytest.mark.parametrize("kind", [Geometric, Gaussian])
+def test_sums_of_whole_noise_hardly_leave_their_room(kind, scale):
+    noise = kind(scale) if kind is Geometric else kind(scale, grid=1)
+    for count, level in itertools.product((1, 3, 8, 40), (0.5, 0.8, 0.95, 0.999)):
+        room = module._room(level, np.sqrt(count * float(noise.variance())))
+        assert tail_of_sums(noise, count, room + 1e-9) <= 1 - level
+
+
+def test_without_a_row_more_sums_leave_it():
+    noise, count = Geometric("29/100"), 3
+    assert tail_of_sums(noise, count, module._width(0.95) * np.sqrt(count * float(noise.variance()))) > 0.15

@@ -473,7 +473,7 @@ def test_what_is_not_stable_is_null_and_is_paid_for(clinic):
     answer = curator.ask(nz.Spread("pay", of=nobody), spend=nz.Approx(1, "1e-9"))
     assert answer.rows()[0]["spread"] is None
     assert answer.rows()[0]["note"] == "not stable: few rows could change it"
-    assert "unknown" in repr(answer)
+    assert "no answer" in repr(answer)
     assert len(curator.budget.entries) == 1
     [row] = curator.ask(nz.Centre("pay", of=nobody), spend=nz.Approx(1, "1e-9")).rows()
     assert row["centre"] is None

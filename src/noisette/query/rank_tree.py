@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from statistics import NormalDist
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +74,7 @@ class RankTree:
 
     def rank_error(self, level: float) -> float:
         """By how many ranks a quantile is off at most, at that level and whatever the values: for all cells at once."""
-        return _width(1 - (1 - level) / self.cells) * max(float(self._deviations(q).max()) for q in self.at)
+        return _room(1 - (1 - level) / self.cells, max(float(self._deviations(q).max()) for q in self.at))
 
     def draw(self, counts: NDArray[np.int64], measure: Measure, rng: Random) -> Ends:
         """Of each quantile the cell and the ends of its error bar, in natural units: quantiles first, then groups."""
@@ -123,7 +123,7 @@ class RankTree:
     def _read(self, upto: Floats, q: Fraction) -> Floats:
         """The cell of a quantile and the first and the last one that can be it, for each group."""
         above = (upto - float(q) * upto[:, -1:])[:, : self.cells + 1]
-        room = _width(self.level) * self._deviations(q)
+        room = _room(self.level, self._deviations(q))
         can_end, can_begin = above[:, 1:] >= -room[1:], above[:, :-1] <= room[:-1]
         low = np.where(can_end.any(axis=1), can_end.argmax(axis=1), self.cells - 1)
         high = np.where(can_begin.any(axis=1), self.cells - 1 - can_begin[:, ::-1].argmax(axis=1), 0)
@@ -168,6 +168,15 @@ def _depth(cells: int, b: int) -> int:
     while b**h < cells:
         h += 1
     return h
+
+
+def _room(level: float, deviations: Any) -> Any:
+    """How far a sum of whole noises is off at most, at a level: one row more than reals of the same deviation would be.
+
+    Where noise is mostly 0 its deviation is far below 1, and the few sums that are not 0 are further off than any
+    number of deviations: 10.6 % of them at epsilon = 10 and a level of 95 %.
+    """
+    return _width(level) * deviations + 1
 
 
 def _width(level: float) -> float:

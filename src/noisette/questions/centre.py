@@ -121,7 +121,7 @@ class Location(Procedure):
     def _ends(self, found: Bin | None) -> tuple[Any, Any, Any]:
         """The middle of a bin, and its ends; values may have been rounded by half a step."""
         if found is None:
-            return None, None, None
+            return (None, -math.inf, math.inf) if self.ruler.kind.number else (None, None, None)
         low, high = found
         half = self.ruler.slack / self.ruler.size / 2
         middle, start, end = map(self.ruler.value, (Fraction(low + high, 2), low - half, high + half))

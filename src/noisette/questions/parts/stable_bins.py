@@ -39,8 +39,8 @@ def stable_expected(name: str, mechanism: ShiftedBins, moved: Sensitivity, level
 
 
 def spread_columns(found: Bin | None, ruler: Ruler) -> dict[str, pyarrow.Array]:
-    """The middle of a bin by ratio, and its ends."""
-    ends: list[float | None] = [None, None, None]
+    """The middle of a bin by ratio, and its ends; all that is possible where no bin is stable."""
+    ends: list[float | None] = [None, 0.0, math.inf]
     if found is not None:
         low, high = (end * ruler.size for end in found)
         ends = [math.sqrt(low * high), max(0.0, float(low - ruler.slack)), float(high + ruler.slack)]
