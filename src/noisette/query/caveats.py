@@ -268,18 +268,19 @@ def minimum_frequency(
 
 
 def _recoded(read: Mapping[str, Kind]) -> Iterator[Omission]:
-    """Columns whose texts the policy cleans, or reads in a format.
+    """Columns whose texts the policy cleans, or reads as numbers or dates.
 
     >>> from noisette.query.recode import Recode
     >>> how = Recode(trim=True, fold=True, other="other")
     >>> [part.sentence for part in _recoded({"visits.ward": Kind("text", recode=how)})]
     ['Texts of ward count without blanks at their ends and without upper and lower case; those of no key are "other".']
+    >>> [part.sentence for part in _recoded({"visits.cost": Kind("real", text=True)})]
+    ['Texts of cost that are no real count as NULL.']
     """
     for name, kind in read.items():
-        if kind.format is not None:
-            yield Omission(
-                f"Texts of {name.rpartition('.')[2]} that are no {kind.type} by {kind.format} count as NULL."
-            )
+        if kind.text:
+            written = "" if kind.format is None else f" by {kind.format}"
+            yield Omission(f"Texts of {name.rpartition('.')[2]} that are no {kind.type}{written} count as NULL.")
         if (how := kind.recode) is not None:
             without = ["without blanks at their ends"] * how.trim + ["without upper and lower case"] * how.fold
             merged = any(len(texts) > 1 for _, texts in how.names)

@@ -140,7 +140,7 @@ class AdaptiveFit:
                 hidden += nodes.value(ends.left, most) * (ends.left_part > 0)
                 hidden += nodes.value(ends.right, most) * (ends.right_part > 0)
         half = sum_of([self.made.at(share) for share in self.made.shares], used, (1 - 2 * _CUT) * fails)
-        return np.maximum(value - half, 0.0), np.maximum(value + half, 0.0) + hidden
+        return np.maximum(value - half, 0.0), np.maximum(value, 0.0) + half + hidden
 
 
 @dataclass(frozen=True)

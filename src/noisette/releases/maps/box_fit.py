@@ -173,8 +173,8 @@ class BoxFit:
             both.add(query, box, figures)
             inside.add(query[f == 1], box[f == 1], figures)
         low = inside.value - inside.half(self.boxes, 1 - level)
-        high = both.value + both.half(self.boxes, 1 - level)
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+        high = np.maximum(both.value, 0.0) + both.half(self.boxes, 1 - level)  # no point: as far from 0 as from it
+        return np.maximum(low, 0.0), high
 
 
 class _Total:
