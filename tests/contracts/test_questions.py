@@ -9,14 +9,17 @@ from fractions import Fraction
 from functools import cache
 
 import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
 
 import noisette as nz
 from noisette import questions
+from noisette.answers import Column
 from noisette.curator.demo import POLICY, tables
 from noisette.engines.contract import Source
 from noisette.errors import InputError
+from noisette.privacy import as_promise
 from noisette.query.sql import parse
 from noisette.questions.contract import Offer
 from noisette.questions.parts.queries import Queries
@@ -191,6 +194,31 @@ def test_a_value_says_what_to_expect_and_answers(curator, name):
         assert {column.name for column in expected} <= {column.name for column in columns}
         assert all((column.half_width or column.ranks or min(column.by_size.values())) > 0 for column in expected)
         assert len({len(column.values) for column in columns}) == 1
+
+
+@pytest.mark.parametrize("name", drawn())
+def test_every_number_lies_within_its_bar_which_is_no_point(curator, name):
+    """At a small spend, where most is noise: what is cut at an edge reaches as far from there as from the number."""
+    spend = as_promise("1/20,1e-6" if needs_delta(name) else "1/20")
+    offer = question(name, curator.schema).offer(curator.schema, spend, nz.Neighbours.ADD_REMOVE, 0.95)
+    for _ in range(3):
+        for part in offer.answers(offer.draw(curator._source, curator.schema, bytes(16))):
+            for column in part:
+                assert not column.measured or within(column), column.name
+
+
+def within(column):
+    numbers = np.asarray(column.values.to_numpy(zero_copy_only=False), dtype=float)
+    near = 1e-9 * np.abs(numbers)
+    inside = (column.low <= numbers + near) & (numbers - near <= column.high) & (column.low < column.high)
+    return bool((inside | np.isnan(numbers)).all())
+
+
+def test_a_number_outside_of_its_bar_and_a_point_are_convicted():
+    ends = np.array([0.0, 0.0]), np.array([5.0, 5.0])
+    assert within(Column("n", pyarrow.array([0.0, 4.0]), *ends))
+    assert not within(Column("n", pyarrow.array([-2.0, 4.0]), *ends))
+    assert not within(Column("n", pyarrow.array([0.0, 5.0]), ends[0], np.array([5.0, 0.0])))
 
 
 @pytest.mark.parametrize("name", drawn())

@@ -396,9 +396,6 @@ MEANT = re.compile(
     r"(; t|T)?(he owner can .*)?\."
 )
 UNSEEN = re.compile(r"What a unit has beyond the largest candidate is not seen: left_out and share are lower bounds\.")
-ABOUT = re.compile(
-    r"Error bars hold on most data, not always: answer\.value\.count\(.*guaranteed=True\) has bars that do\."
-)
 ABSENT = re.compile(
     r"Combinations (whose noisy count is below [\d,]+ are left out|are a sample): one that is absent may have rows"
     r"(, but rarely [\d,]+ or more|; value\.count\(\) allows for that)\."
@@ -422,7 +419,7 @@ MADE_UP = re.compile(
     r"how far off they may be\."
 )
 PATTERNS = [
-    OUTSIDE, SMOOTHED, ABOUT, ABSENT, CREDITED, EMPTY, RARE, MEASURED, LIMITED,
+    OUTSIDE, SMOOTHED, ABSENT, CREDITED, EMPTY, RARE, MEASURED, LIMITED,
     UNDECLARED, NO_GROUP, DISTINCT, SMALL, OUTPUTS, FAILS, MEANT, UNSEEN, MADE_UP,
 ]  # fmt: skip
 PATTERNS.append(
@@ -430,7 +427,7 @@ PATTERNS.append(
         r"Rows are selected by noisy numbers, so error bars are so wide that they hold for all.* groups at once\."
     )
 )
-PATTERNS.append(re.compile(r"Of more than [\d,]+ rows with one value, [\d,]+ count\."))
+PATTERNS.append(re.compile(r"Of more than [\d,]+ rows with one value, [\d,]+ count: raise most to count more\."))
 PATTERNS.append(
     re.compile(r"± covers the noise of all truncations, not what this leaves out; the owner can .* in the policy\.")
 )

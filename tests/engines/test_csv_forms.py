@@ -179,10 +179,24 @@ def test_formats_are_those_of_python():
 
 
 def test_an_answer_says_what_is_no_date():
-    schema = {"t": Table("t", (Column("day", Kind("date", format="%d.%m.%Y")),))}
+    schema = {"t": Table("t", (Column("day", Kind("date", format="%d.%m.%Y", text=True)),))}
     query = canonical(parse("SELECT count(day) AS n FROM t", schema))
     said = [part.sentence for part in omissions(prepare(query, schema))]
     assert "Texts of day that are no date by %d.%m.%Y count as NULL." in said
+
+
+@pytest.mark.parametrize("stored", ["csv", "texts", "numbers"])
+def test_an_answer_says_which_texts_are_no_numbers(tmp_path, stored):
+    """Of columns that are read from texts, in CSV or not; columns that are stored as numbers say nothing of it."""
+    (tmp_path / "t.csv").write_text("cost,ward\n1,a\n12,b\n" * 9)
+    texts = pyarrow.array(["1", "12,5"] * 9)
+    kept = {"csv": tmp_path / "t.csv", "texts": pyarrow.table({"cost": texts, "ward": texts})}
+    table = kept.get(stored, pyarrow.table({"cost": [1.0] * 9, "ward": ["a"] * 9}))
+    columns = {"cost": {"type": "real", "bounds": [0, 100]}, "ward": {"type": "text", "keys": ["a", "b"]}}
+    data = nz.open({"t": table}, budget=9, policy={"tables": {"t": {"columns": columns}}})
+    said = data.sql("SELECT ward, avg(cost) AS c FROM t GROUP BY ward", spend=1).caveats
+    assert ("Texts of cost that are no real count as NULL." in said) == (stored != "numbers")
+    assert not any(sentence.startswith("Texts of ward") for sentence in said)
 
 
 def test_a_day_and_a_month_that_change_places_are_told_apart():

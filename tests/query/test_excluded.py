@@ -208,3 +208,10 @@ def test_numbers_are_compared_as_doubles(monkeypatch):
     assert not lost(Name("t.x"), near)
     monkeypatch.setattr(excluded, "float", lambda value: value, raising=False)
     assert lost(Name("t.x"), near)
+
+
+def test_what_is_left_out_is_said_of_all_declared_keys(flights):
+    """Two of three keys are groups here; the third one is declared as well."""
+    for condition in ("o IN ('JFK', 'LGA')", "o <> 'EWR'", "w > 3"):
+        said = flights.sql(f"SELECT o, COUNT(*) AS n FROM t WHERE {condition} GROUP BY o", spend=1).caveats
+        assert "Rows whose o is a value other than its 3 declared keys are left out." in said

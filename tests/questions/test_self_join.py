@@ -5,9 +5,11 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pyarrow
 import pytest
+from tests.goodness import fewest
 
 import noisette as nz
 from noisette.errors import InputError
+from noisette.questions import self_join
 from noisette.questions.self_join import SelfJoin, truncated
 
 LIMITS = (1, 2, 4)
@@ -102,3 +104,38 @@ def test_what_cannot_be_counted_is_refused():
             offered(most=most)
     with pytest.raises(InputError, match=r"question SelfJoin\(column\)"):
         opened().ask("SELECT count(*) AS n FROM v JOIN v AS w ON v.k = w.k", spend=1)
+
+
+# The upper end
+
+
+def bars(rows, most, spend, times=60):
+    """The ends of the bars of many releases, with so many rows of each value."""
+    race = SelfJoin("k", most=most).offer(opened(1).schema, nz.Pure(spend), nz.Neighbours.ADD_REMOVE, 0.95).procedure
+    exact = truncated(np.array(rows, np.int64), race.limits)
+    for _ in range(times):
+        noisy = [int(noise(np.array([q], np.int64))[0]) for noise, q in zip(race.noise, exact, strict=True)]
+        [(pairs,)] = race.answers(pyarrow.table({"most": list(race.limits), "pairs": noisy}))
+        yield pairs.low[0], pairs.high[0]
+
+
+@pytest.mark.parametrize("spend", [1, 100, "1/10"])
+@pytest.mark.parametrize("rows", [[], [1], [20, 9, 9], [64, 64], [65], [5000, 3], [40] * 50], ids=str)
+def test_bars_hold_however_many_rows_one_value_has(rows, spend):
+    """Fails with p < 1e-12: of 60 bars of 95 % fewer hold."""
+    true = sum(n**2 for n in rows)
+    assert sum(low <= true <= high for low, high in bars(rows, 64, spend)) >= fewest(60, 0.95)
+
+
+def test_few_rows_of_each_value_have_an_upper_end_and_more_than_most_have_none(monkeypatch):
+    assert all(np.isfinite(high) for _, high in bars([20, 9, 9], 64, 100))
+    assert all(np.isinf(high) for _, high in bars([65], 64, 100))
+    monkeypatch.setattr(self_join.Race, "_complete", lambda *_: True)
+    assert not any(low <= 5000**2 <= high for low, high in bars([5000], 64, 1))
+
+
+def test_an_open_end_says_to_raise_most():
+    data = opened(1, [1] * 30)
+    [said] = data.ask(SelfJoin("k", most=4), spend=1000).warnings
+    assert said.endswith("no upper end, since a value may have more rows than were counted: raise most.")
+    assert data.ask(SelfJoin("k", most=64), spend=1000).warnings == ()

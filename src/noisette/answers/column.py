@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Column", "moved_ends"]
+__all__ = ["Column", "added_ends", "moved_ends"]
 
 Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -22,7 +22,8 @@ class Column:
     `low` and `high` are the ends of the error bars, moved into `span`, which is what declarations allow. `drawn` are
     the ends before that, as they follow from the noise; None where they are the same. `adds` says that people add these
     numbers up (counts, sums): they stay as they were drawn, so that totals are right in the mean. A number lies within
-    its bar, or there is none: NULL, with all that is possible as its bar.
+    its bar, or there is none: NULL, with all that is possible as its bar. `endless` says why a bar may have no end,
+    and what helps.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Column:
     drawn: Ends | None = None
     shown: NDArray[np.float64] | None = None
     adds: bool = False
+    endless: str = ""
 
     @property
     def measured(self) -> bool:
@@ -73,10 +75,9 @@ class Column:
         >>> counts.values.to_pylist(), counts.low.tolist(), counts.high.tolist()
         ([3, -4], [0.0, -4.0], [13.0, 10.0])
         """
-        values, (low, high) = self._numbers, moved_ends(self._numbers, self._ends, span)
+        values, reach = self._numbers, added_ends if self.adds else moved_ends
         made = self.values if self.adds else _moved(self.values, np.clip(values, *span))
-        if self.adds:
-            low, high = np.fmin(low, values), np.fmax(high, values)
+        low, high = reach(values, self._ends, span)
         moved = replace(self, values=made, low=low, high=high, span=span, drawn=self.unmoved)
         return replace(moved, shown=np.where(np.isfinite(self.half), self.half, moved.half))
 
@@ -111,6 +112,16 @@ def moved_ends(values: NDArray[np.float64], ends: Ends, span: tuple[float, float
     away = (inside != values) & ~np.isnan(values)
     low, high = (np.clip(np.where(away, inside - (values - end), end), *span) for end in ends)
     return low, high
+
+
+def added_ends(values: NDArray[np.float64], ends: Ends, span: tuple[float, float] = (0.0, math.inf)) -> Ends:
+    """The same for numbers that people add up, which stay as they were drawn: their bars reach to them.
+
+    >>> added_ends(np.array([-4.0, 9.0]), (np.array([-6.0, 2.0]), np.array([-2.0, 8.0])))
+    (array([-4.,  2.]), array([2., 9.]))
+    """
+    low, high = moved_ends(values, ends, span)
+    return np.fmin(low, values), np.fmax(high, values)
 
 
 def _moved(values: "pyarrow.Array", inside: NDArray[np.float64]) -> "pyarrow.Array":

@@ -44,6 +44,9 @@ def _of(column: Column, grouped: bool, *, squared: bool) -> Iterator[str]:
         said = nothing(float(half[wide].max()), span, whole=bool(whole), squared=squared)
         yield f"{column.name}: {_where(wide)}{said}{groups}."
         return
+    if column.endless and (open_ended := known & np.isinf(half)).any():
+        yield f"{column.name}: {_where(open_ended)}the error bar has no upper end, since {column.endless}."
+        return
     unsure = known & (half > np.abs(values)) & (span[0] >= 0 or span[1] <= 0 or math.isinf(width))
     if unsure.any():
         with np.errstate(divide="ignore"):

@@ -138,7 +138,9 @@ def described_data(
     _known(rules, engine, database=not isinstance(tables, Mapping))
     complete = {name: _rules(name, rules.tables.get(name), unit, bounded, engine) for name in engine.tables}
     stored = {name: _stored(name, table, tables, engine) for name, table in complete.items()}
-    schema = {name: described(name, table, stored[name]) for name, table in complete.items()}
+    schema = {
+        name: described(name, table, stored[name], texts=_holds_text(name, tables)) for name, table in complete.items()
+    }
     schema = with_units(schema, complete, stored)
     engine.check_units(schema)
     if not repeated_keys:

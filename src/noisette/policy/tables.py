@@ -76,15 +76,18 @@ def cure(stored: str) -> str:
     return _CURES.get(kept) or _NESTED.get(kept) or _OTHER
 
 
-def described(name: str, rules: TableRules, stored: Mapping[str, str]) -> Table:
-    """A table as analysts see it; a unit through a foreign key is followed later (`foreign_keys`)."""
+def described(name: str, rules: TableRules, stored: Mapping[str, str], *, texts: bool = False) -> Table:
+    """A table as analysts see it; a unit through a foreign key is followed later (`foreign_keys`).
+
+    `texts` says that its file holds texts, whatever they are read as.
+    """
     place = inside("tables", name)
     for column in rules.columns:
         check_column(column, stored, inside(inside(place, "columns"), column))
     own = rules.unit if isinstance(rules.unit, str) else None
     if own is not None:
         check_column(own, stored, inside(place, "unit"))
-    columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns")) for c, kept in stored.items()]
+    columns = [_column(c, rules.columns.get(c), kept, inside(place, "columns"), texts) for c, kept in stored.items()]
     known = tuple(c for c in columns if c is not None)
     if rules.per_period is not None:
         _check_period(rules.per_period, known, stored, inside(place, "rows"))
@@ -145,7 +148,7 @@ def check_column(column: str, stored: Mapping[str, str], place: str) -> None:
         )
 
 
-def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> Column | None:
+def _column(name: str, given: ColumnRules | None, stored: str, columns: str, texts: bool) -> Column | None:
     rules, found, place = given or ColumnRules(), type_of(stored), inside(columns, name)
     if found is None:
         return None
@@ -155,7 +158,8 @@ def _column(name: str, given: ColumnRules | None, stored: str, columns: str) -> 
         raise policy_error(inside(place, "type"), f"says {declared}, but the column is stored as {found}.")
     if rules.recode is not None and declared != "text":
         raise policy_error(place, f"holds {declared}, and trim, fold, map and other are for texts: leave them out.")
-    kind, private = _kind(declared, rules, place), (rules.private_bounds, rules.private_keys)
+    kind = replace(_kind(declared, rules, place), text=declared != "text" and (texts or text))
+    private = (rules.private_bounds, rules.private_keys)
     return Column(name, kind, *private, rules.group, rules.rows_per_value)
 
 

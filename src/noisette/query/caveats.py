@@ -268,18 +268,19 @@ def minimum_frequency(
 
 
 def _recoded(read: Mapping[str, Kind]) -> Iterator[Omission]:
-    """Columns whose texts the policy cleans, or reads in a format.
+    """Columns whose texts the policy cleans, or reads as numbers or dates.
 
     >>> from noisette.query.recode import Recode
     >>> how = Recode(trim=True, fold=True, other="other")
     >>> [part.sentence for part in _recoded({"visits.ward": Kind("text", recode=how)})]
     ['Texts of ward count without blanks at their ends and without upper and lower case; those of no key are "other".']
+    >>> [part.sentence for part in _recoded({"visits.cost": Kind("real", text=True)})]
+    ['Texts of cost that are no real count as NULL.']
     """
     for name, kind in read.items():
-        if kind.format is not None:
-            yield Omission(
-                f"Texts of {name.rpartition('.')[2]} that are no {kind.type} by {kind.format} count as NULL."
-            )
+        if kind.text:
+            written = "" if kind.format is None else f" by {kind.format}"
+            yield Omission(f"Texts of {name.rpartition('.')[2]} that are no {kind.type}{written} count as NULL.")
         if (how := kind.recode) is not None:
             without = ["without blanks at their ends"] * how.trim + ["without upper and lower case"] * how.fold
             merged = any(len(texts) > 1 for _, texts in how.names)
@@ -296,7 +297,8 @@ def _undeclared(prepared: Prepared) -> Iterator[Omission]:
     for key, kind, domain in zip(prepared.query.keys, prepared.keys, prepared.request.domains, strict=True):
         names = sorted(incomplete(key, kind, prepared)) if domain is not None else []
         if names and isinstance(key, Name):
-            text = f"Rows whose {names[0]} is a value other than its {kind.count:,} declared keys are left out."
+            declared_keys = _declared_keys(key, kind, prepared)
+            text = f"Rows whose {names[0]} is a value other than its {declared_keys:,} declared keys are left out."
             yield Omission(text, _DECLARE)
         elif names:
             yield Omission(f"Rows in no group of the declared keys of {_listed(names)} are left out.", _DECLARE)
@@ -305,6 +307,13 @@ def _undeclared(prepared: Prepared) -> Iterator[Omission]:
             kind = kind_of(aggregate.of, prepared.shape.columns)
             if names := sorted(incomplete(aggregate.of, kind, prepared)):
                 yield Omission(f"COUNT(DISTINCT ...) counts declared keys of {_listed(names)} alone.", _DECLARE)
+
+
+def _declared_keys(key: Name, kind: Kind, prepared: Prepared) -> int | None:
+    """How many keys are declared of the column that is a key, also of those that a condition excludes."""
+    read = dict(prepared.read)
+    origins = sorted(set(_columns(key, prepared.query.source, read)))
+    return declared(read[origins[0]]).count if len(origins) == 1 else kind.count
 
 
 def incomplete(expression: Expression, kind: Kind, prepared: Prepared) -> set[str]:

@@ -50,6 +50,7 @@ class Kind:
     nullable: bool = True
     recode: Recode | None = field(default=None, repr=False)  # of a stored column: what its texts mean
     format: str | None = field(default=None, repr=False)  # the same: how its texts write dates (`texts.formatted`)
+    text: bool = field(default=False, repr=False)  # the same: whether it is read from texts, some of which may be none
 
     @property
     def number(self) -> bool:

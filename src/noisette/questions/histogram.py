@@ -14,7 +14,7 @@ from noisette.engines.contract import Source
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.caveats import NOISE, Omission
+from noisette.query.caveats import NOISE
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
@@ -36,9 +36,6 @@ from noisette.releases.stored import adaptive_table, kept_adaptive
 __all__ = ["Histogram"]
 
 _WHY = "Nodes of a tree are counted as deep as they are large: small ones stop and get the rest of the budget."
-_ABOUT = Omission(
-    "Error bars hold on most data, not always: answer.value.count(low, high, guaranteed=True) has bars that do."
-)
 _USUALLY = (
     "the adaptive tree usually errs less, the more cells there are the clearer (docs/many-answers.md, make bench-error)"
 )
@@ -74,7 +71,6 @@ class Histogram(JsonQuestion):
             guarantee=tree.guarantee(),
             parts=[recorded(tree.at(share), Measure("rows"), tree.moved) for share in tree.shares],
             covers=NOISE,
-            omitted=[_ABOUT],
             value=procedure.line,
         )
 

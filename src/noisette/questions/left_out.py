@@ -19,6 +19,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from noisette.answers import Column
+from noisette.answers.column import moved_ends
 from noisette.engines.contract import Source
 from noisette.errors import InputError
 from noisette.exact.number import fraction, whole
@@ -233,8 +234,8 @@ class Between:
     def _ends(self, weight: Floats, noisy: Floats, level: float) -> tuple[Floats, Floats, Floats]:
         """Weighted sums with the ends of their error bars, none below 0."""
         estimate = self._estimate(weight, weight @ noisy)
-        low, high = estimate.interval(self._noises(level))
-        return np.maximum(estimate.value, 0), np.maximum(low, 0), np.maximum(high, 0)
+        ends = moved_ends(estimate.value, estimate.interval(self._noises(level)), (0.0, np.inf))
+        return np.maximum(estimate.value, 0), *ends
 
     def _estimate(self, weight: Floats, value: Any) -> Estimate:
         slopes = {i: weight[:, i] for i in range(weight.shape[1]) if weight[:, i].any()}

@@ -37,9 +37,6 @@ from noisette.releases.maps.stored import kept_map, map_table
 __all__ = ["Map"]
 
 _TAKEN = {"n", "n_low", "n_high"}
-_ABOUT = Omission(
-    "Error bars hold on most data, not always: answer.value.count(region, guaranteed=True) has bars that do."
-)
 _NOWHERE = Omission("Rows without a coordinate are left out.")
 _OUTSIDE = Omission("Rows outside the bounds of the map or without a coordinate are left out.")
 
@@ -107,7 +104,7 @@ class Map(JsonQuestion):
             guarantee=made.guarantee(),
             parts=[recorded(mechanism, Measure("rows"), moved) for mechanism, moved in made.parts],
             covers=NOISE,
-            omitted=[_ABOUT, _NOWHERE if self.bounds is None else _OUTSIDE],
+            omitted=[_NOWHERE if self.bounds is None else _OUTSIDE],
             value=procedure.map,
         )
 

@@ -9,6 +9,10 @@ Q_m grows with m, never exceeds Q, and is Q where no value has more than m rows.
 moves by at most s_m = a (2 m - 1) if a unit comes, goes or is replaced (`docs/proofs/joins.md`). Each of the L numbers
 gets noise of its own for a part of the promise, and the largest of Q_m + noise - t_m is the answer: t_m is so large
 that all of these are below Q together at the stated level.   [Dong-Fang-Yi-Tao-Machanavajjhala 2022]
+
+A value of more than L rows adds at least L^2 - l^2 to Q_L - Q_l, for the last truncation L and the one before it, l.
+Where the noisy numbers show that this difference is smaller, Q_L is Q, and its noise gives the upper end; elsewhere
+there is no upper end.
 """
 
 from dataclasses import dataclass, replace
@@ -43,6 +47,7 @@ __all__ = ["SelfJoin", "truncated"]
 
 _LARGEST = 2**20
 _ROWS = Measure("rows")
+_ENDLESS = "a value may have more rows than were counted: raise most"
 _WHY = "Each truncation gets noise for what one {0} can change of it, and the largest that is surely not above wins."
 
 
@@ -74,7 +79,7 @@ class SelfJoin(JsonQuestion):
             guarantee=race.guarantee,
             parts=[recorded(noise, _ROWS, moved) for noise, moved in zip(race.noise, race.moved, strict=True)],
             covers="± covers the noise of all truncations",
-            omitted=[Omission(f"Of more than {most:,} rows with one value, {most:,} count.")],
+            omitted=[Omission(f"Of more than {most:,} rows with one value, {most:,} count: raise most to count more.")],
         )
 
 
@@ -137,7 +142,7 @@ class Race:
         tails = self.tails
         few = [f"{2 * tails[i]:,.0f} with at most {self.limits[i]:,} rows" for i in range(0, len(tails), 3)]
         moved = f"pairs: {int(self.moved[0].l1):,} to {int(self.moved[-1].l1):,} by the truncation"
-        note = f"the number falls short by up to {', '.join(few)} of one value; the upper end is always that wide"
+        note = f"the number falls short by up to {', '.join(few)} of one value; the upper end is that wide, or open"
         noise = f"Geometric noise for each of {len(tails)} truncations"
         return [(Expected("pairs", noise, moved, 2 * tails[-1], {}, None, note),)]
 
@@ -151,13 +156,20 @@ class Race:
         return pyarrow.table({"most": list(self.limits), "pairs": noisy})
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
-        """The largest lower end, and the upper end of the last truncation, which alone may hold all pairs."""
+        """The largest lower end, and the upper end of the last truncation where that surely holds all pairs."""
         noisy = drawn.column("pairs").to_numpy().astype(float)
         tails = np.array(self.tails)
         low = max(float(np.max(noisy - tails)), 0.0)
-        high = max(float(noisy[-1] + tails[-1]), low)
+        high = max(float(noisy[-1] + tails[-1]), low) if self._complete(noisy, tails) else np.inf
         value = pyarrow.array([round(low)])
-        return [(Column("pairs", value, np.array([low]), np.array([high])).within((0, np.inf)),)]
+        return [(Column("pairs", value, np.array([low]), np.array([high]), endless=_ENDLESS).within((0, np.inf)),)]
+
+    def _complete(self, noisy: NDArray[np.float64], tails: NDArray[np.float64]) -> bool:
+        """Whether no value has more rows than the last truncation, if all noises are within their tails."""
+        if len(noisy) < 2:
+            return False
+        before, last = self.limits[-2:]
+        return bool(noisy[-1] - noisy[-2] + tails[-1] + tails[-2] < last**2 - before**2)
 
 
 def _valued(prepared: Prepared, exact: Exact) -> NDArray[np.int64]:

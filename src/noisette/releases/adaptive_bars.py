@@ -6,7 +6,7 @@ node if it holds some of its cells and not all.
 **Usual bars.** The linear estimate before shrinking has an exact variance. Below a node that stopped, nothing is known
 of how its count is spread: a part f of it gets a deviation of (u + 2 b) sqrt(2 f (1 - f)) on top, and no bar that
 exceeds max(f, 1 - f) (u + 2 b). Shrinking makes the error smaller than the linear one.
-Measured coverage stands in `benchmarks/README.md`; it is not guaranteed.
+Measured coverage stands in `benchmarks/README.md`; it is not guaranteed, and single ranges may miss nearly always.
 
 **Guaranteed bars.** Take the largest measured nodes inside the range, with their *first* measurement. Whether such a
 node was measured is decided by its ancestors, which the range cuts; the noise of those is not used. So given the noise
@@ -140,7 +140,7 @@ class AdaptiveFit:
                 hidden += nodes.value(ends.left, most) * (ends.left_part > 0)
                 hidden += nodes.value(ends.right, most) * (ends.right_part > 0)
         half = sum_of([self.made.at(share) for share in self.made.shares], used, (1 - 2 * _CUT) * fails)
-        return np.maximum(value - half, 0.0), np.maximum(value + half, 0.0) + hidden
+        return np.maximum(value - half, 0.0), np.maximum(value, 0.0) + half + hidden
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from noisette.answers import Column
+from noisette.answers.column import added_ends
 from noisette.errors import InputError
 from noisette.exact.number import level_of
 from noisette.releases.line import Interval
@@ -53,7 +54,7 @@ class QueryAnswers:
         """Each answer with its error bar; `simultaneous` bars hold for all answers at once."""
         among = len(self.queries) if simultaneous else 1
         half = self.half_widths(self.level if level is None else level, among=among)
-        ends = np.maximum(self.n - half, 0.0), np.maximum(self.n + half, 0.0)
+        ends = added_ends(self.n, (self.n - half, self.n + half))
         return [Interval(*one) for one in zip(self.n.tolist(), *(end.tolist() for end in ends), strict=True)]
 
     def difference(self, i: int, j: int) -> Interval:
@@ -65,15 +66,14 @@ class QueryAnswers:
         """The number of rows that meet query i over that of query j; no upper end where the latter may be 0."""
         a, b = self._two(i, j)
         high = a.high / b.low if b.low > 0 else np.inf
-        return Interval(a.value / b.value if b.value > 0 else np.nan, a.low / max(b.high, 1.0), high)
+        return Interval(a.value / b.value if b.value > 0 else np.nan, max(a.low, 0.0) / max(b.high, 1.0), high)
 
     def _two(self, i: int, j: int) -> Sequence[Interval]:
         if not all(isinstance(k, int) and 0 <= k < len(self.queries) for k in (i, j)):
             raise InputError(f"Queries are numbered from 0 to {len(self.queries) - 1:,}.")
         half = self.half_widths(self.level, among=2)
-        return [
-            Interval(float(self.n[k]), max(float(self.n[k] - half[k]), 0.0), float(self.n[k] + half[k])) for k in (i, j)
-        ]
+        low, high = added_ends(self.n, (self.n - half, self.n + half))
+        return [Interval(float(self.n[k]), float(low[k]), float(high[k])) for k in (i, j)]
 
     def columns(self) -> tuple[Column, ...]:
         """The queries with their answers and error bars, as columns of an answer."""

@@ -13,6 +13,7 @@ import pyarrow
 from numpy.typing import NDArray
 
 from noisette.answers import Column
+from noisette.answers.column import added_ends
 from noisette.errors import InputError
 from noisette.exact.number import fraction, level_of
 from noisette.releases.axis import Axis
@@ -71,7 +72,8 @@ class Line:
     """Counts of the cells of a column. Every range of them is answered from the same release, with an error bar.
 
     `count(low, high)` counts whole cells, from the one that holds `low` to the one that holds `high`; an end that is
-    left out is open. Bars hold for each answer alone; with `among=m` they hold for m answers at once.
+    left out is open. Bars hold whatever the data, for each answer alone; with `among=m` for m answers at once. Those of
+    `guaranteed=False` are shorter and may fail where counts are uneven inside what was not divided.
     """
 
     axis: Axis
@@ -84,7 +86,7 @@ class Line:
         return self.fit.x
 
     def count(
-        self, low: Any = None, high: Any = None, *, level: float | None = None, guaranteed: bool = False, among: int = 1
+        self, low: Any = None, high: Any = None, *, level: float | None = None, guaranteed: bool = True, among: int = 1
     ) -> Interval:
         """How many rows have values from low to high."""
         cells = self._cells(low, high)
@@ -97,20 +99,24 @@ class Line:
         high: Iterable[int],
         *,
         level: float | None = None,
-        guaranteed: bool = False,
+        guaranteed: bool = True,
         among: int = 1,
     ) -> list[Interval]:
         """The same for many ranges of cells, by their numbers, both ends included."""
         first, last = np.asarray(list(low), np.int64), np.asarray(list(high), np.int64)
         if len(first) != len(last) or (first > last).any() or (first < 0).any() or (last >= self.axis.cells).any():
             raise InputError(f"Ranges go from a cell to a later one or itself, between 0 and {self.axis.cells - 1:,}.")
-        value, (below, above) = self.fit.ranges(first, last), self._ends(first, last, level, guaranteed, among)
+        value, (below, above) = self._found(first, last, level, guaranteed=guaranteed, among=among)
         return [Interval(*one) for one in zip(value.tolist(), below.tolist(), above.tolist(), strict=True)]
 
-    def _ends(self, first: Any, last: Any, level: float | None, guaranteed: bool, among: int = 1) -> Ends:
+    def _found(
+        self, first: Any, last: Any, level: float | None = None, *, guaranteed: bool = True, among: int = 1
+    ) -> tuple[Floats, Ends]:
+        """The numbers in ranges of cells, and the ends of error bars that reach to them."""
         known = self.level if level is None else level_of(level)
-        each = 1 - (1 - known) / among
-        return self.fit.guaranteed(first, last, each) if guaranteed else self.fit.bars(first, last, each)
+        value, each = self.fit.ranges(first, last), 1 - (1 - known) / among
+        below, above = (self.fit.guaranteed if guaranteed else self.fit.bars)(first, last, each)
+        return value, added_ends(value, (below, above))
 
     def _cells(self, low: Any, high: Any) -> tuple[int, int]:
         first, last = self.axis.span(low, high)
@@ -152,7 +158,7 @@ class Line:
     def columns(self) -> tuple[Column, ...]:
         """The cells with their counts and error bars, as columns of an answer."""
         cells = np.arange(self.axis.cells)
-        ends = self._ends(cells, cells, None, guaranteed=False)
+        ends = added_ends(self.x, self._found(cells, cells)[1])
         return Column(self.axis.name, self.axis.labels()), Column("n", pyarrow.array(self.x), *ends)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -167,10 +173,9 @@ class Line:
         run = -(-self.axis.cells // _DRAWN) if self.axis.keys is None else 1
         first = np.arange(0, self.axis.cells, run)
         last = np.minimum(first + run, self.axis.cells) - 1
-        low, high = self._ends(first, last, None, guaranteed=False)
+        n, (low, high) = self._found(first, last)
         keys = [self.axis.label(cell) for cell in first.tolist()]
-        counts = self.fit.ranges(first, last).tolist(), low.tolist(), high.tolist()
-        return answer({self.axis.name: keys}, {"n": counts}, note=note)
+        return answer({self.axis.name: keys}, {"n": (n.tolist(), low.tolist(), high.tolist())}, note=note)
 
     def __repr__(self) -> str:
         return f"{self.axis.cells:,} cells of {self.axis.name}, {self.total} rows in all"

@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.answers.column import added_ends
 from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.exact.rational import sqrt_up
@@ -343,9 +344,9 @@ class Estimate:
         return self.strategy.variances(_ends(low), _ends(high), self.v)
 
     def bars(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
-        """The ends of error bars of ranges; no count is below 0."""
+        """The ends of error bars of ranges, which go below 0 only to reach to the number."""
         value, half = self.ranges(low, high), self.half_widths(low, high, level)
-        return np.maximum(value - half, 0.0), np.maximum(value + half, 0.0)
+        return added_ends(value, (value - half, value + half))
 
     guaranteed = bars
 

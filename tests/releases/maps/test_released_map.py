@@ -66,8 +66,7 @@ def test_rectangles_count_parts_of_cells():
     assert found.count((8.1, 47.2, 8.3, 47.4)).value == pytest.approx(X[1:3, 2:4].sum())
     assert found.count((8.1, 47.2, 8.15, 47.3)).value == pytest.approx(X[1, 2] / 2)
     assert found.count((0, 0, 90, 90)) == found.total
-    assert found.count((7, 40, 7.5, 41)).value == 0
-    assert found.count((8.1, 47.2, 8.1, 47.4)).value == 0
+    assert found.count((7, 40, 8.1, 47.7)).value == pytest.approx(X[0].sum())
 
 
 def test_a_rectangle_as_polygon_is_the_same():
@@ -91,14 +90,16 @@ def test_a_rectangle_as_polygon_is_the_same():
 def test_levels_and_several_answers_widen_bars():
     found, box = known(X), (1, 1, 4, 5)
     one = found.count(box)
-    assert one.high - one.value == pytest.approx(math.sqrt(12) / 0.05)
+    assert one.high - one.value == pytest.approx(math.sqrt(12) / 0.025)
     assert found.count(box, level=0.5).high < one.high
-    assert found.count(box, among=10).high - one.value == pytest.approx(math.sqrt(12) / 0.005)
-    assert found.count(box, guaranteed=True).high > one.high
+    assert found.count(box, among=10).high - one.value == pytest.approx(math.sqrt(12) / 0.0025)
+    assert found.count(box, guaranteed=True) == one
+    assert found.count(box, guaranteed=False).high - one.value == pytest.approx(math.sqrt(12) / 0.05)
     assert found.counts([box, box]) == [one, one]
     corners = [(1, 1), (4, 1), (4, 5), (1, 5)]
     assert found.count(corners, among=10).high == pytest.approx(found.count(box, among=10).high)
-    assert found.count(corners, guaranteed=True).high == pytest.approx(found.count(box, guaranteed=True).high)
+    assert found.count(corners).high == pytest.approx(one.high)
+    assert found.count(corners, guaranteed=False).high == pytest.approx(found.count(box, guaranteed=False).high)
 
 
 def test_the_density_is_that_of_the_cell():
@@ -113,6 +114,11 @@ def test_the_density_is_that_of_the_cell():
     [
         ((3, 1, 2, 4), "from west to east"),
         ((1, 4, 2, 3), "date line"),
+        ((9.5, 1, 12, 3), r"outside of the map, which is \(west, south, east, north\) = \(0, 0, 9, 7\)"),
+        ((1, 7, 2, 9), "outside of the map"),
+        ((-3, -3, 0, 2), "outside of the map"),
+        ((1, 2, 1, 4), "has no area"),
+        ([(20, 20), (22, 20), (22, 24)], "This polygon lies outside of the map"),
         ((1, 2, 3), r"\(west, south, east, north\)"),
         ((1, 2, 3, math.nan), r"\(west, south, east, north\)"),
         ("here", r"\(west, south, east, north\)"),
@@ -168,7 +174,8 @@ def test_a_difference_has_the_bars_of_both():
     this, last = known(X + 3), known(X)
     found, box = this - last, (0, 0, 2, 2)
     assert found.count(box).value == pytest.approx(12)
-    assert found.count(box).high - 12 == pytest.approx(2 * 2 / 0.025)
+    assert found.count(box, guaranteed=False).high - 12 == pytest.approx(2 * 2 / 0.025)
+    assert found.count(box).high > found.count(box, guaranteed=False).high
     assert found.counts([box]) == [found.count(box)]
     assert found.total.value == pytest.approx(3 * 63)
     assert found.count([(0, 0), (2, 0), (2, 2), (0, 2)]).value == pytest.approx(12)

@@ -150,7 +150,7 @@ class MapFit:
         """Ends from the sums of measurements inside and of ends that are cut, and how many of each noise they hold."""
         used = np.maximum(np.rint(used), 0.0)
         below = sums[0] - sum_of(self.first, used[:, : len(self.first)], 1 - level)
-        above = sums[0] + sums[1] + sum_of((*self.first, *self.last), used, 1 - level)
+        above = np.maximum(sums[0] + sums[1], 0.0) + sum_of((*self.first, *self.last), used, 1 - level)
         return np.maximum(below, 0.0), np.maximum(above, np.maximum(below, 0.0))
 
     def _touched(self, low: Floats, high: Floats) -> Iterator[tuple[tuple[Touched, Touched], Runs, Runs]]:

@@ -6,7 +6,8 @@ cut box that the rectangle holds.
 **Usual bars.** Take the largest boxes inside a rectangle. The sum of their z is unbiased and has the sum of their s as
 variance; the least-squares estimate is the best linear unbiased one, so its variance is at most that (Gauss-Markov).
 What a cut box without children holds is spread evenly by assumption: it adds a deviation of (u + 2 b) sqrt(2 f (1 - f))
-with 2 b^2 = s, and no bar beyond max(f, 1 - f) (u + 2 b). About the level, not guaranteed.
+with 2 b^2 = s, and no bar beyond max(f, 1 - f) (u + 2 b). Not guaranteed: where boxes are uneven, single rectangles
+may miss nearly always.
 
 **Guaranteed bars.** If no decision looked at a count, take the same boxes with their z; else with their own count or,
 for a box that was not measured, the sum over its children. Whether such a box was measured is decided by boxes that the
@@ -172,8 +173,8 @@ class BoxFit:
             both.add(query, box, figures)
             inside.add(query[f == 1], box[f == 1], figures)
         low = inside.value - inside.half(self.boxes, 1 - level)
-        high = both.value + both.half(self.boxes, 1 - level)
-        return np.maximum(low, 0.0), np.maximum(high, 0.0)
+        high = np.maximum(both.value, 0.0) + both.half(self.boxes, 1 - level)  # no point: as far from 0 as from it
+        return np.maximum(low, 0.0), high
 
 
 class _Total:

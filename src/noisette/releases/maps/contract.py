@@ -36,7 +36,7 @@ class Fit(Protocol):
         ...
 
     def bars(self, low: Floats, high: Floats, level: float) -> Ends:
-        """The ends of the usual error bars of rectangles: about the level, not guaranteed."""
+        """The ends of the usual error bars of rectangles, which take what is not divided for even: not guaranteed."""
         ...
 
     def guaranteed(self, low: Floats, high: Floats, level: float) -> Ends:

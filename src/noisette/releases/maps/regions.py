@@ -92,21 +92,32 @@ class MapFrame:
     # Rectangles
 
     def edges(self, rectangles: Any) -> tuple[Floats, Floats]:
-        """The edges of rectangles in cells, without what lies beyond the map."""
+        """The edges of rectangles in cells, without what lies beyond the map; something of each lies on it."""
         many = len(self.axes)
         given = _numbers(rectangles)
         if given is None or given.ndim != 2 or given.shape[1] != 2 * many:
             raise InputError(_RECTANGLE.format(*self._example()))
         if not (given[:, :many] <= given[:, many:]).all():
             raise InputError(self._reversed())
+        if not (given[:, :many] < given[:, many:]).all():
+            raise InputError(
+                "This rectangle has no area, so nothing is in it: let its low ends be below its high ends."
+            )
         low, high = ((given[:, part] - self.first) / self.width for part in (slice(many), slice(many, None)))
-        limit = np.array(self.shape, float)
-        return np.clip(low, 0.0, limit), np.clip(high, 0.0, limit)
+        first, last = (np.clip(edge, 0.0, np.array(self.shape, float)) for edge in (low, high))
+        if not (first < last).all():
+            raise InputError(self._elsewhere("rectangle"))
+        return first, last
 
     def _example(self) -> tuple[str, str]:
         ends = [f"{name}_{end}" for end in ("low", "high") for name in ("x", "y", "z", "t", "u", "v")[: len(self.axes)]]
         words = "(west, south, east, north)" if len(self.axes) == 2 else "the low ends of all axes, then the high ones"
         return words, ", ".join(("west", "south", "east", "north") if len(self.axes) == 2 else ends)
+
+    def _elsewhere(self, region: str) -> str:
+        """What lies beside the map has no count: 0 would look certain, and the ends may only be in another order."""
+        ends = ", ".join(f"{end:.6g}" for end in self.bounds)
+        return f"This {region} lies outside of the map, which is {self._example()[0]} = ({ends})."
 
     def _reversed(self) -> str:
         if self.geographic:
@@ -124,7 +135,14 @@ class MapFrame:
         return tuple(np.minimum(place, np.array(self.shape) - 1).astype(int).tolist())
 
     def part(self, polygon: Any) -> Floats:
-        """How much of each cell lies in a polygon."""
+        """How much of each cell lies in a polygon, of which something lies on the map."""
+        found = self.covered(polygon)
+        if not found.any():
+            raise InputError(self._elsewhere("polygon"))
+        return found
+
+    def covered(self, polygon: Any) -> Floats:
+        """How much of each cell lies in a polygon: 0 where that lies elsewhere."""
         if len(self.axes) != 2:
             raise InputError("Polygons are drawn on maps of two columns: count a box of low ends and high ends.")
         found = np.zeros(self.shape)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow
 
 from noisette.answers import Column
+from noisette.answers.column import added_ends
 from noisette.errors import InputError
 from noisette.exact.number import level_of, whole
 from noisette.exact.random import SYSTEM, Random
@@ -34,8 +35,9 @@ _LISTED = 256  # blocks of the answer's table
 class ReleasedMap:
     """Counts of the cells of a map. Every rectangle and polygon is answered from the same release, with an error bar.
 
-    Bars hold for each answer alone; with `among=m` they hold for m answers at once. With `guaranteed=True` they hold
-    whatever the data. What lies outside the map is not counted.
+    Bars hold whatever the data, for each answer alone; with `among=m` they hold for m answers at once. Those of
+    `guaranteed=False` are shorter and may fail where counts are uneven inside what was not divided. What lies outside
+    the map is not counted, and a region that is nowhere on it is refused.
     """
 
     frame: MapFrame
@@ -55,7 +57,7 @@ class ReleasedMap:
     # Counts
 
     def count(
-        self, region: Any = None, *, level: float | None = None, guaranteed: bool = False, among: int = 1
+        self, region: Any = None, *, level: float | None = None, guaranteed: bool = True, among: int = 1
     ) -> Interval:
         """How many there are in a rectangle or a polygon; of all of the map, if none is named.
 
@@ -64,23 +66,27 @@ class ReleasedMap:
         if not is_polygon(region):
             rectangles = [self.bounds if region is None else region]
             return self.counts(rectangles, level=level, guaranteed=guaranteed, among=among)[0]
-        part = self.frame.part(region)
-        return Interval(*self.fit.region(part, self._each(level, among), guaranteed=guaranteed))
+        return self._within(self.frame.part(region), level, guaranteed=guaranteed, among=among)
+
+    def _within(self, part: Floats, level: float | None, *, guaranteed: bool = True, among: int = 1) -> Interval:
+        value, low, high = self.fit.region(part, self._each(level, among), guaranteed=guaranteed)
+        return Interval(value, min(low, value), max(high, value))
 
     def counts(
-        self, rectangles: Any, *, level: float | None = None, guaranteed: bool = False, among: int = 1
+        self, rectangles: Any, *, level: float | None = None, guaranteed: bool = True, among: int = 1
     ) -> list[Interval]:
         """The same for many rectangles at once."""
         low, high = self.frame.edges(rectangles)
-        value, ends = self.fit.counts(low, high), self.ends(low, high, level, guaranteed=guaranteed, among=among)
+        value, ends = self.found(low, high, level, guaranteed=guaranteed, among=among)
         return list(map(Interval, value.tolist(), ends[0].tolist(), ends[1].tolist()))
 
-    def ends(
-        self, low: Floats, high: Floats, level: float | None = None, *, guaranteed: bool = False, among: int = 1
-    ) -> Ends:
-        """The ends of error bars of rectangles, given by their edges in cells."""
-        each = self._each(level, among)
-        return self.fit.guaranteed(low, high, each) if guaranteed else self.fit.bars(low, high, each)
+    def found(
+        self, low: Floats, high: Floats, level: float | None = None, *, guaranteed: bool = True, among: int = 1
+    ) -> tuple[Floats, Ends]:
+        """The counts of rectangles, given by their edges in cells, and the ends of error bars that reach to them."""
+        value, each = self.fit.counts(low, high), self._each(level, among)
+        below, above = (self.fit.guaranteed if guaranteed else self.fit.bars)(low, high, each)
+        return value, added_ends(value, (below, above))
 
     def _each(self, level: float | None, among: int) -> float:
         known = self.level if level is None else level_of(level)
@@ -91,16 +97,13 @@ class ReleasedMap:
         """How many there are on the map."""
         return self.count()
 
-    def density(self, point: Any, *, level: float | None = None, guaranteed: bool = False, among: int = 1) -> Interval:
+    def density(self, point: Any, *, level: float | None = None, guaranteed: bool = True, among: int = 1) -> Interval:
         """How many there are for each unit of area about a point: the count of its cell over the cell's area.
 
         Areas are in the units of the columns, such as square degrees.
         """
         low = np.array([self.frame.cell(point)], float)
-        [value], ends = (
-            self.fit.counts(low, low + 1),
-            self.ends(low, low + 1, level, guaranteed=guaranteed, among=among),
-        )
+        [value], ends = self.found(low, low + 1, level, guaranteed=guaranteed, among=among)
         return Interval(*(float(number) / self.frame.area for number in (value, *(end[0] for end in ends))))
 
     def __sub__(self, other: "ReleasedMap") -> "MapDifference":
@@ -113,7 +116,7 @@ class ReleasedMap:
 
     def measured(self, blocks: Blocks, *, among: int = 1) -> tuple[Floats, Ends]:
         """The counts of blocks, and the ends of their error bars."""
-        return self.fit.counts(*blocks), self.ends(*blocks, among=among)
+        return self.found(*blocks, among=among)
 
     def columns(self) -> tuple[Column, ...]:
         """Blocks of cells with their counts and error bars, about 256 at most, as columns of an answer."""
@@ -162,7 +165,7 @@ class ReleasedMap:
         if not self.frame.geographic:
             raise InputError("H3 cells need degrees: name the columns lon and lat, such as Map('lon', 'lat').")
         cells = h3_cells(self.bounds, resolution)
-        found = [self.count(ring) for ring in cells.values()]
+        found = [self._within(self.frame.covered(ring), None) for ring in cells.values()]
         columns = {"n": [n.value for n in found], "n_low": [n.low for n in found], "n_high": [n.high for n in found]}
         return pyarrow.table({"h3": list(cells), **columns})
 
@@ -213,14 +216,14 @@ class MapDifference:
         return self.one.x - self.other.x
 
     def count(
-        self, region: Any = None, *, level: float | None = None, guaranteed: bool = False, among: int = 1
+        self, region: Any = None, *, level: float | None = None, guaranteed: bool = True, among: int = 1
     ) -> Interval:
         """How many more there are in a rectangle or a polygon; on all of the map, if none is named."""
         given: dict[str, Any] = {"level": level, "guaranteed": guaranteed, "among": 2 * among}
         return _less(self.one.count(region, **given), self.other.count(region, **given))
 
     def counts(
-        self, rectangles: Any, *, level: float | None = None, guaranteed: bool = False, among: int = 1
+        self, rectangles: Any, *, level: float | None = None, guaranteed: bool = True, among: int = 1
     ) -> list[Interval]:
         """The same for many rectangles at once."""
         given: dict[str, Any] = {"level": level, "guaranteed": guaranteed, "among": 2 * among}

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from noisette.answers.column import added_ends
 from noisette.errors import InputError
 from noisette.exact.integers import saturated
 from noisette.exact.number import Number, positive, whole
@@ -158,14 +159,14 @@ class Released:
     threshold: float
 
     def bars(self, level: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The ends of the error bars: each holds a cell's count with at least this chance, given its release."""
+        """The ends of bars, reaching to `v`: each holds a cell's count with at least this chance, given its release."""
         law, rule = self.made.noise.law, self.made.filter
         if isinstance(self.made.rule, Priority):
             kept = sampled(law, self.threshold, None if rule is None else rule.threshold)
         else:
             kept = filtered(law, self.made.rule.threshold, both=self.made.rule.both)
         far = max(self.threshold + 1, 0 if rule is None else rule.threshold)
-        return conditional(self.v, kept, law, far, level)
+        return added_ends(self.v.astype(float), conditional(self.v, kept, law, far, level))
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -183,11 +184,13 @@ class Released:
         n = float(weights.sum())
         if isinstance(self.made.rule, Filter):
             low, high = self.bars(1 - miss / max(1, weights.size))
-            return Total(n, float(low[chosen].sum()), float(high[chosen].sum()), _SOME)
+            low_sum, high_sum = float(low[chosen].sum()), float(high[chosen].sum())
+            return Total(n, min(low_sum, n), max(high_sum, n), _SOME)
         low_sum, high_sum = self._sampled(self.v[chosen], weights, miss / 2)
         noise = noise_of_sum(self.made.noise.law, cells, miss / 2) if self.made.filter is None else 0.0
         covers = _ALL if self.made.filter is None else _SAMPLE
-        return Total(n, max(0.0, math.floor(low_sum - noise)), max(0.0, math.ceil(high_sum + noise)), covers)
+        low_end, high_end = max(0.0, math.floor(low_sum - noise)), max(0.0, math.ceil(high_sum + noise))
+        return Total(n, min(low_end, n), max(high_end, n), covers)
 
     def _sampled(self, v: NDArray[np.int64], weights: NDArray[np.float64], miss: float) -> tuple[float, float]:
         """Between which ends the sum of noisy counts lies from which these were sampled."""
