@@ -436,7 +436,9 @@ def _implies(a: Guarantee, b: Guarantee) -> bool:
             return (isinstance(a, Pure | Approx) and a.epsilon <= b.epsilon and a.delta == 0) or _is_nothing(a)
         case Approx():
             plainly = isinstance(a, Pure | Approx) and convert.approx_delta(a.epsilon, a.delta, b.epsilon) <= b.delta
-            return plainly or Fraction(_known_delta(a, b.epsilon)) <= b.delta
+            if plainly or Fraction(_known_delta(a, b.epsilon)) <= b.delta:
+                return True
+            return b.epsilon >= _known_epsilon(a, b.delta)  # their lattices differ, so either may be nearer
         case ZCDP():
             least = _least_rho(a)
             return (least is not None and least <= b.rho) or _is_nothing(a)
