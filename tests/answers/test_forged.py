@@ -173,3 +173,9 @@ def test_a_false_claim_is_still_found_out(forged):
     forged["guarantee"]["epsilon"] = "1/2"
     with pytest.raises(PrivacyError, match="claims more"):
         check(json.dumps(forged))
+
+
+@pytest.mark.parametrize("ledger", ["visits.ledger", 3, [], b"visits.ledger"])
+def test_a_ledger_is_one_that_is_open(asked, ledger):
+    with pytest.raises(InputError, match=r"^ledger must be the ledger of a curator, such as data\.ledger"):
+        check(asked[1], ledger=ledger)

@@ -28,6 +28,7 @@ from tests.attack.engines import ENGINES
 from tests.attack.failures import failed, oracles
 from tests.attack.holes import HOLES, SEIZED
 from tests.attack.seized import histories, seized
+from tests.attack.strangers import groups, records, texts
 from tests.attack.tables import Shelf, World
 from tests.attack.trial import Convicted, attacked
 from tests.attack.words import words_at_random
@@ -76,6 +77,9 @@ ALL: dict[str, tuple[Act, int]] = {
     "canaries": (canaries, 1),
     "ledger": (ledger, 1),
     "words": (words_at_random, 5),
+    "groups": (groups, 4),
+    "records": (records, 2),
+    "texts": (texts, 2),
 }
 """Each attack, and how many seeds of it are tried in a round; what convicted once comes first."""
 

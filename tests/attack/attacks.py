@@ -127,13 +127,16 @@ ATTACKS: dict[str, tuple[Attack, int]] = {
 # A world with a marker in it, for twins that look for one
 
 
-def marked(*, storage: str = "arrow") -> World:
-    """A small table; the victim's rows alone hold the marker, as text and as a number."""
+def marked(*, storage: str = "arrow", most: int = 2) -> World:
+    """A small table; the victim's rows alone hold the marker, as text and as a number.
+
+    Numbers up to `most` lie within their bounds: a marker beyond them is in no group and in no comparison.
+    """
     columns = (("u", "VARCHAR"), ("g", "VARCHAR"), ("k", "BIGINT"), ("x", "DOUBLE"), ("d", "DATE"), ("b", "BOOLEAN"))
     day = "'2020-01-01'"
     plain = [(f"'p{i}'", "'a'" if i % 2 else "'b'", str(i % 3), "0.5", day, "TRUE") for i in range(6)]
     mine = [(f"'{CANARY}'", f"'{CANARY}'", str(NUMBER), f"{NUMBER}.0", day, "FALSE")] * 3
-    rules = {"k": {"bounds": [0, 2]}, "x": {"bounds": [0, 2]}, "d": {"nullable": True}}
+    rules = {"k": {"bounds": [0, most]}, "x": {"bounds": [0, most]}, "d": {"nullable": True}}
     policy = {"tables": {"v": {"unit": "u", "rows": 2, "columns": rules}}}
     other = (f"'{CANARY}'", "'a'", "2", "1.0", day, "TRUE")
     return World({"v": Table(columns, (*plain, *mine))}, policy, f"'{CANARY}'", {"v": (other,)}, storage)

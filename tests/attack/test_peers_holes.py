@@ -106,9 +106,17 @@ CASTS = [
     "SELECT SUM(note::DOUBLE) AS s FROM visits",
     "SELECT SUM(CAST('NaN' AS DOUBLE)) AS s FROM visits",
     "SELECT SUM(age + 'nan'::FLOAT) AS s FROM visits",
-    "SELECT SUM(age / (age - 20)) AS s FROM visits",
+    "SELECT SUM(age / (age - 1/3)) AS s FROM visits",
+]
+WITHOUT_A_VALUE = [
+    "SELECT SUM(LEAST(GREATEST(age / (age - 20), -9), 9)) AS s FROM visits",
     "SELECT SUM(LN(age - 20)) AS s FROM visits",
 ]
+
+
+@pytest.mark.parametrize("text", WITHOUT_A_VALUE)
+def test_no_row_makes_a_quotient_or_a_logarithm_fail(text):
+    assert opened().ask(text, spend=1).rows()[0]["s_low"] is not None
 
 
 @pytest.mark.parametrize("text", EXACT + CASTS)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 from tests.attack import attacks, twins
-from tests.attack.attacks import BY_TEXT, COUNT, marked
+from tests.attack.attacks import BY_TEXT, COUNT, NUMBER, marked
 from tests.attack.files import ODD, PLAIN, Lines, random_lines
 from tests.attack.holes import HOLES
 from tests.attack.questions import PYTHON, SPENDS, Question
@@ -120,12 +120,12 @@ def test_the_marked_world_is_innocent(shelf):
 def test_twins_are_convicted(shelf, twin, question):
     shelf.shrinks = False
     with pytest.raises(Convicted, match=r"sensitivity: .* moved by"):
-        attacked(shelf, marked(), [question], twin)
+        attacked(shelf, marked(most=NUMBER), [question], twin)
 
 
 @pytest.mark.parametrize("spend", SPENDS[1:3], ids=repr)
 def test_a_cube_that_states_too_little_is_convicted(shelf, spend):
-    for relation, pair in opened(shelf, marked()).items():
+    for relation, pair in opened(shelf, marked(most=NUMBER)).items():
         offer, _ = planned(pair[0], replace(CUBE, spend=spend), relation)
         before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
         assert list(excess(offer, before, after, relation)) == []

@@ -132,6 +132,8 @@ DETOURS = {
     "a partner that is there for other values": "SELECT f.c IS NULL AS g, COUNT(*) AS n FROM v LEFT JOIN "
     "(SELECT u, 1 AS c FROM v WHERE x > 4 GROUP BY u) AS f ON v.u = f.u "
     "WHERE f.c IS NULL AND dx = 'flu' OR f.c = 1 AND dx = 'hiv' GROUP BY 1",
+    "other values for each key, of the rows read again": "SELECT v.x, COUNT(*) AS n FROM v JOIN (SELECT DISTINCT u "
+    "FROM v WHERE x < 4 AND dx = 'flu' OR x > 4 AND dx = 'hiv') AS f ON v.u = f.u GROUP BY v.x",
     "FILTER within a unit": "SELECT n, COUNT(*) AS k FROM (SELECT u, COUNT(*) FILTER (WHERE dx = 'hiv') AS n FROM v "
     "GROUP BY u) AS t GROUP BY n",
 }

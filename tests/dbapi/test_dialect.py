@@ -109,3 +109,27 @@ def test_a_url_without_a_path():
 def test_an_option_that_is_no_number_is_one_sentence(option):
     with pytest.raises(dbapi.ProgrammingError, match="must be a number: write it once"):
         create_engine(f"noisette:///visits.parquet?{option}").connect()
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("noisette:///{path}?ledger={folder}/a.db&ledger={folder}/b.db", "ledger stands twice behind the"),
+        ("noisette:///{path}?ledger={folder}/a.db&spend=1&spend=2", "spend stands twice behind the"),
+        ("noisette://ann:secret@host/{path}?ledger={folder}/a.db", "names what to open after three slashes"),
+        ("noisette:///{path}?ledger={folder}/a.db&budget=1&start_over=why", "start_over is said once"),
+        ("noisette:///{path}?ledger={folder}/a.db&budget=1&nope=1", "A connection has no option nope"),
+    ],
+)
+def test_a_url_that_cannot_be_meant_is_one_sentence(tmp_path, url, sentence):
+    parquet.write_table(PEOPLE, path := tmp_path / "visits.parquet")
+    with pytest.raises((dbapi.ProgrammingError, sqlalchemy.exc.ProgrammingError), match=sentence) as caught:
+        create_engine(url.format(path=path, folder=tmp_path)).connect()
+    assert "secret" not in str(caught.value)
+    assert not (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize("statement", [None, b"SELECT count(*) FROM data", 3])
+def test_a_statement_is_a_text(curator, statement):
+    with pytest.raises(dbapi.ProgrammingError, match="A statement is a text"):
+        connect(curator, spend="0.1").execute(statement)

@@ -253,3 +253,12 @@ def test_links_in_a_circle_are_one_sentence(tmp_path):
     (tmp_path / "b.db").symlink_to(tmp_path / "a.db")
     with pytest.raises(NoisetteError):
         opened(BUDGET, ledger=tmp_path / "a.db")
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:secret@[bad/db", "postgresql://ann:se%zzcret@h/db"])
+def test_no_traceback_quotes_the_address_of_a_ledger(url):
+    """The driver's own error does, and it would stand above ours."""
+    pytest.importorskip("psycopg")
+    with pytest.raises(InputError, match=r"^The URL of the ledger cannot be read") as caught:
+        open_ledger(url, budget=nz.Pure(1))
+    assert caught.value.__cause__ is caught.value.__context__ is None

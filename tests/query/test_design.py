@@ -11,11 +11,13 @@ from noisette.errors import InputError
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.query import answer
+from noisette.query import design as designing
 from noisette.query.design import Design
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
 from noisette.query.schema import Column, Limits
 from noisette.query.sql import parse
+from noisette.questions.parts import queries
 from noisette.questions.parts.queries import Queries
 
 PURE, APPROX, CONCENTRATED = Pure(1), Approx(1, "1e-6"), ZCDP("0.1")
@@ -285,12 +287,60 @@ def test_quantiles_of_many_numbers_are_refused_before_anything_is_paid():
     listed = ", ".join(f"quantile(age, 0.{n:03d}) AS q{n}" for n in range(1, 200))
     assert designed(f"SELECT {listed} FROM visits", spend=PURE)  # of one number: it is counted once
     assert designed(medians(100), spend=PURE)
-    with pytest.raises(InputError, match=r"^This question takes quantiles of 101 different numbers"):
+    with pytest.raises(
+        InputError, match=r"^This question takes quantiles, or COUNT\(DISTINCT\), of 101 different numbers"
+    ):
         designed(medians(101), spend=PURE)
-    with pytest.raises(InputError, match=r"^This question takes quantiles of 105 different numbers"):
+    with pytest.raises(
+        InputError, match=r"^This question takes quantiles, or COUNT\(DISTINCT\), of 105 different numbers"
+    ):
         designed(medians(35, "ward, smoker, ") + " GROUP BY ROLLUP (ward, smoker)", spend=PURE)
-    with pytest.raises(InputError, match=r"^This question takes quantiles of 120 different numbers"):
+    with pytest.raises(
+        InputError, match=r"^This question takes quantiles, or COUNT\(DISTINCT\), of 120 different numbers"
+    ):
         designed(medians(60) + " WHERE age > 3", medians(60), spend=PURE)
+
+
+def each(aggregate, many, keys=""):
+    return f"SELECT {keys}{', '.join(aggregate.format(n + 1) + f' AS a{n}' for n in range(many))} FROM visits"
+
+
+HEAVY = {
+    "COUNT(DISTINCT age * {0})": (100, "or COUNT(DISTINCT), of 101 different numbers"),
+    "SUM(age * {0})": (400, "measures 401 numbers of each group"),
+    "CORR(age * {0}, age + {0})": (66, "measures 402 numbers of each group"),
+    "COUNT(*) FILTER (WHERE age > {0})": (400, "measures 401 numbers of each group"),
+}
+
+
+def refused(text, monkeypatch):
+    """What a design says of the work of a question, without finding its noise; None where it goes on."""
+
+    def only_check(tasks, *_):
+        designing._check_work(tasks)
+        raise LookupError
+
+    monkeypatch.setattr(queries, "design", only_check)
+    try:
+        designed(text, spend=PURE)
+    except InputError as error:
+        return str(error)
+    except LookupError:
+        return None
+
+
+@pytest.mark.parametrize("aggregate", HEAVY)
+def test_what_would_take_long_to_measure_is_refused_before_anything_is_paid(aggregate, monkeypatch):
+    most, refusal = HEAVY[aggregate]
+    assert refused(each(aggregate, most), monkeypatch) is None
+    assert refusal in refused(each(aggregate, most + 1), monkeypatch)
+
+
+def test_a_bound_on_quantiles_alone_is_convicted(monkeypatch):
+    """The twin that was here: what it let pass took an engine half a minute, for fifty rows, after the charge."""
+    monkeypatch.setattr(designing, "_MOST_NUMBERS", 10**6)
+    monkeypatch.setattr(designing, "_READ_EACH", ("histogram",))
+    assert [refused(each(aggregate, most + 1), monkeypatch) for aggregate, (most, _) in HEAVY.items()] == [None] * 4
 
 
 def test_what_to_expect_of_many_columns_looks_at_each_noise_once(monkeypatch):

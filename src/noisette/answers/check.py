@@ -33,6 +33,8 @@ def check(record: str, *, ledger: Chain | None = None) -> Guarantee:
     Without a `ledger` it takes numbers and sensitivities from the record: who changed a number, or a sensitivity and a
     scale together, is not found. With the ledger that the release was charged to, any change is found.
     """
+    if ledger is not None and not hasattr(ledger, "confirm"):
+        raise InputError("ledger must be the ledger of a curator, such as data.ledger: open the data, then check.")
     found = read(record)
     total = promised_by(found)
     if ledger is not None:

@@ -1,5 +1,6 @@
 """Open data: a file, a frame, a database or a project, as a curator."""
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,10 @@ from noisette.privacy import Spend
 
 __all__ = ["open", "open_again"]
 
+_ONCE = (
+    "start_over is said once, by the owner, and connections are opened again and again: open the data with "
+    "nz.open(…, start_over=…), and leave it out here."
+)
 _FRESH = (
     'Without a ledger each connection would begin with a fresh budget: name one, ledger="visits.ledger", or open the '
     "folder of a project that `noisette open` made."
@@ -78,6 +83,11 @@ def open_again(source: Any, *, ledger: str | Path | None = None, **opening: Any)
     """
     if ledger is None and not (isinstance(source, str | Path) and _is_project(source)):
         raise InputError(_FRESH)
+    if "start_over" in opening:
+        raise InputError(_ONCE)
+    known = inspect.signature(open).parameters
+    if unknown := sorted(set(opening) - set(known)):
+        raise InputError(f"A connection has no option {unknown[0]}: it takes those of nz.open, and spend, error, bars.")
     return open(source, ledger=ledger, **opening)
 
 

@@ -133,6 +133,8 @@ class Cursor:
         self._check()
         self._table, self._next, self.release, self.messages = None, 0, None, []
         with errors.translated():
+            if not isinstance(statement, str):
+                raise InputError("A statement is a text, such as SELECT count(*) FROM visits.")
             text = _EXPLAIN.sub("", statement)
             asked, curator = filled(text, parameters), self.connection.curator
             price = self.connection.options(options)

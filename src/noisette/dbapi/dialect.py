@@ -54,6 +54,13 @@ class NoisetteDialect(default.DefaultDialect):
     def create_connect_args(self, url: URL) -> tuple[list[Any], dict[str, Any]]:
         """What `connect` is given: the path, and the options that stand behind the `?`."""
         options: dict[str, Any] = dict(url.query)
+        for name, value in options.items():
+            if not isinstance(value, str):
+                raise dbapi.ProgrammingError(f"{name} stands twice behind the ? of the URL: name it once.")
+        if url.username or url.password or url.host or url.port:
+            raise dbapi.ProgrammingError(
+                "A URL of Noisette names what to open after three slashes, no server and no account: noisette:///folder."
+            )
         for name in ("error", "level"):
             if name in options:
                 options[name] = _number(options[name], name)

@@ -40,7 +40,7 @@ class Postgres(Store):
             import psycopg
         except ImportError:
             raise InputError("A PostgreSQL ledger needs the extra: pip install 'noisette[postgres]'.") from None
-        connection = psycopg.connect(self._url, autocommit=True, connect_timeout=max(1, int(self.timeout)))
+        connection = self._reached(psycopg)
         connection.execute("SELECT set_config('lock_timeout', %s, false)", [f"{int(1000 * self.timeout)}ms"])
         connection.execute("SET default_transaction_isolation TO 'read committed'")
         row = connection.execute("SELECT current_setting('fsync'), current_setting('synchronous_commit')").fetchone()
@@ -50,6 +50,16 @@ class Postgres(Store):
         if row[1] == "off":
             connection.execute("SET synchronous_commit TO on")
         return connection
+
+    def _reached(self, psycopg: Any) -> Any:
+        """A connection, or a sentence without the error before it: that one may quote the address, password and all."""
+        try:
+            return psycopg.connect(self._url, autocommit=True, connect_timeout=max(1, int(self.timeout)))
+        except psycopg.ProgrammingError:
+            said: NoisetteError | None = InputError("The URL of the ledger cannot be read: check how it is written.")
+        except psycopg.Error as fault:
+            said = self._meaning(fault)
+        raise said or NoisetteError("The ledger's database cannot be reached: check its URL.")
 
     def _begin(self, *, write: bool) -> None:
         self.run("BEGIN" if write else "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")

@@ -36,6 +36,7 @@ from noisette.query.sums import (
     centred,
     half_width,
     histogram,
+    kind_in,
     middle,
     present,
     products,
@@ -117,7 +118,7 @@ def possible_values(aggregate: Aggregate, columns: Mapping[str, Kind]) -> Span:
 
 def _declared(x: Expression, shape: Shape) -> Expression:
     """The value where it is one of the declared keys, else NULL: what is no group of its own is not counted either."""
-    kind = kind_of(x, shape.columns)
+    kind = kind_in(x, shape)
     if kind.keys is None or kind.type == "boolean" or len(kind.keys) > MANY:
         return x
     return Call("case", (Call("in", (x, *map(Literal, kind.keys))), x, Literal(None)))

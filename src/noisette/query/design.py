@@ -31,7 +31,8 @@ from noisette.query.ranks import Ranks, ranked
 
 __all__ = ["Design", "Task", "among", "design", "recorded", "tasks_of"]
 
-_MOST_HISTOGRAMS = 100
+_MOST_READ, _MOST_NUMBERS = 100, 400
+_READ_EACH = ("histogram", "distinct")
 
 Noisy: TypeAlias = Geometric | Gaussian
 Place: TypeAlias = tuple[int, Measure]  # which task, which measure
@@ -151,7 +152,7 @@ def recorded(mechanism: Any, measure: Measure, change: Sensitivity) -> dict[str,
 
 def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level: float = 0.95) -> Design:
     """The best mechanisms with which all tasks together keep the promise; `level` is that of quantiles' error bars."""
-    _check_histograms(tasks)
+    _check_work(tasks)
     opened = [i for i, task in enumerate(tasks) if task.members]
     places = [(i, m) for i, task in enumerate(tasks) for m in task.noised if not _only_vouches(task, m)]
     vouching = [(i, m) for i, task in enumerate(tasks) for m in task.noised if _only_vouches(task, m)]
@@ -179,13 +180,22 @@ def design(tasks: Sequence[Task], spend: Promise, neighbours: Neighbours, level:
     return Design(tuple(tasks), noise, quantiles, keys, total, why, _shown(tasks, noise))
 
 
-def _check_histograms(tasks: Sequence[Task]) -> None:
-    """Raise if quantiles are asked of so many numbers that to count them all would take long: each is read once."""
-    many = sum(len({measure for measure, _ in task.quantiles}) for task in tasks)
-    if many > _MOST_HISTOGRAMS:
+def _check_work(tasks: Sequence[Task]) -> None:
+    """Raise if to measure everything that is asked at once would take long: a few questions measure the same.
+
+    Each number that is ranked, or of which different values are counted, takes a reading of its own.
+    """
+    read = sum(m.what in _READ_EACH for task in tasks for m in task.request.measures)
+    if read > _MOST_READ:
         raise InputError(
-            f"This question takes quantiles of {many:,} different numbers, counted in each set of groups: ask for at "
-            f"most {_MOST_HISTOGRAMS} at once."
+            f"This question takes quantiles, or COUNT(DISTINCT), of {read:,} different numbers, counted in each set of "
+            f"groups: ask for at most {_MOST_READ} at once."
+        )
+    measured = sum(len(task.request.measures) for task in tasks)
+    if measured > _MOST_NUMBERS:
+        raise InputError(
+            f"This question measures {measured:,} numbers of each group, counted in each set of groups: ask for at "
+            f"most {_MOST_NUMBERS} at once (SUM takes one, AVG one and the number of rows, CORR six)."
         )
 
 

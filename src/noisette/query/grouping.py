@@ -29,7 +29,7 @@ from noisette.query.unit_keys import unit_names, unit_pairs
 __all__ = ["check_groups"]
 
 Node: TypeAlias = tuple[int, str, str]
-"""Which table of the query, its name, and a column of it.
+"""Which table of the query (0 for private ones, however often they are read), its name, and a column of it.
 
 Without names: a row of a public table, the number of a copy, an aggregate of a unit, whether a partner is found.
 """
@@ -111,7 +111,9 @@ def _new(places: Iterator[int]) -> Nodes:
 
 
 def _stored(scan: Scan, schema: Schema, place: int) -> dict[str, Nodes]:
+    """Columns of a private table are the same wherever it is read: rows of one unit meet, and may be one row."""
     table = schema[scan.table]
+    place = place if table.public else 0
     row: Nodes = frozenset([(place, "", "")] if table.public else [])
     return {f"{scan.alias}.{c.name}": row | {(place, table.name, c.name)} for c in table.columns}
 

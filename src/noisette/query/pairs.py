@@ -23,9 +23,8 @@ from noisette.errors import InputError
 from noisette.query.estimate import Estimate, Floats, Noises
 from noisette.query.expression import Call, Expression, Literal
 from noisette.query.kind import Kind
-from noisette.query.operations import kind_of
 from noisette.query.shape import Shape
-from noisette.query.sums import bounded_number, half_width, middle
+from noisette.query.sums import bounded_number, half_width, kind_in, middle
 
 __all__ = ["both_present", "correlation", "covariance", "determination", "intercept", "slope"]
 
@@ -39,7 +38,7 @@ def both_present(x: Expression, y: Expression, shape: Shape) -> tuple[Expression
 
 
 def _where_present(x: Expression, other: Expression, shape: Shape) -> Expression:
-    if not kind_of(other, shape.columns).nullable or x == other:
+    if not kind_in(other, shape).nullable or x == other:
         return x
     return Call("case", (Call("is_null", (other,)), Literal(None), x))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from noisette.query.expression import Expression
 from noisette.query.kind import Kind
 from noisette.query.periods import Periods
 from noisette.query.schema import Limits, Link, RowsPerPeriod
@@ -72,6 +73,8 @@ class Shape:
     through: tuple[tuple[str, tuple[Link, ...]], ...] = ()
     moved: Moved | None = None
     periods: Periods | None = None
+    kinds: dict[Expression, Kind] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What is known of expressions over its columns, as `sums.kind_in` finds it once."""
 
     @property
     def whose(self) -> str:

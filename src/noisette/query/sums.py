@@ -20,6 +20,7 @@ __all__ = [
     "centred",
     "half_width",
     "histogram",
+    "kind_in",
     "middle",
     "present",
     "products",
@@ -33,9 +34,16 @@ _MOST_STEPS = 2**40
 _CELLS = 4096  # candidates of a quantile
 
 
+def kind_in(x: Expression, shape: Shape) -> Kind:
+    """`kind_of` an expression over the columns of a shape, found once: aggregates ask for it again and again."""
+    if x not in shape.kinds:
+        shape.kinds[x] = kind_of(x, shape.columns)
+    return shape.kinds[x]
+
+
 def bounded_number(x: Expression, shape: Shape) -> Kind:
     """The kind of a number with bounds; what is added up or ranked must have them."""
-    kind = kind_of(x, shape.columns)
+    kind = kind_in(x, shape)
     if not kind.number:
         raise InputError("SUM, AVG, VARIANCE, STDDEV and quantiles need a number: COUNT works for anything.")
     if not kind.bounded:
@@ -49,7 +57,7 @@ def bounded_number(x: Expression, shape: Shape) -> Kind:
 
 def present(x: Expression, shape: Shape) -> Measure:
     """The rows in which x is not NULL."""
-    return Measure("count", x) if kind_of(x, shape.columns).nullable else Measure("rows")
+    return Measure("count", x) if kind_in(x, shape).nullable else Measure("rows")
 
 
 def step(kind: Kind, most: int = _MOST_STEPS, bits: int = _STEPS) -> Fraction:
@@ -78,7 +86,7 @@ def centred(x: Expression, shape: Shape) -> Measure:
     """The sum of x - c: half the sensitivity of a sum."""
     c = middle(bounded_number(x, shape))
     less = Call("subtract", (x, Literal(c)))
-    return summed(less if c else x, kind_of(less, shape.columns) if c else bounded_number(x, shape))
+    return summed(less if c else x, kind_in(less, shape) if c else bounded_number(x, shape))
 
 
 def squares(x: Expression, shape: Shape) -> Measure:
@@ -88,7 +96,7 @@ def squares(x: Expression, shape: Shape) -> Measure:
     usual = half**2 / 2
     difference = Call("subtract", (x, Literal(middle(kind))))
     squared = Call("subtract", (Call("multiply", (difference, difference)), Literal(usual)))
-    known = replace(kind_of(squared, shape.columns), low=-usual, high=half**2 - usual, grid=None, keys=None)
+    known = replace(kind_in(squared, shape), low=-usual, high=half**2 - usual, grid=None, keys=None)
     return summed(squared, known)
 
 
@@ -98,7 +106,7 @@ def products(x: Expression, y: Expression, shape: Shape) -> Measure:
     from_middle = (Call("subtract", (e, Literal(middle(kind)))) for e, kind in zip((x, y), kinds, strict=True))
     product = Call("multiply", tuple(from_middle))
     most = half_width(kinds[0]) * half_width(kinds[1])
-    return summed(product, replace(kind_of(product, shape.columns), low=-most, high=most, grid=None, keys=None))
+    return summed(product, replace(kind_in(product, shape), low=-most, high=most, grid=None, keys=None))
 
 
 def half_width(kind: Kind) -> Fraction:
