@@ -109,9 +109,10 @@ MAPS = [
 
 
 @pytest.mark.slow
-def test_the_marked_world_is_innocent(shelf):
+@pytest.mark.parametrize("most", [2, NUMBER], ids=["beyond", "within"])
+def test_the_marked_world_is_innocent(shelf, most):
     every = [*EVERY, *SKETCHES, *MAPS, SYNTHETIC]
-    assert attacked(shelf, marked(), every)["answered"] == 2 * len(every)
+    assert attacked(shelf, marked(most=most), every)["answered"] == 2 * len(every)
 
 
 @pytest.mark.slow_after(1)
@@ -141,7 +142,7 @@ LEFT_OUT = Question(python='nz.LeftOut(groups=[1, 2], by="g")')
 def test_left_out_is_held_to_the_numbers_that_get_noise(shelf):
     """A unit in three groups moves a sum by 3; of what gets noise it moves one number, by one step."""
     relation = Neighbours.ADD_REMOVE
-    pair = opened(shelf, marked())[relation]
+    pair = opened(shelf, marked(most=NUMBER))[relation]
     offer, _ = planned(pair[0], LEFT_OUT, relation)
     before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
     assert list(excess(offer, before, after, relation)) == []
@@ -158,7 +159,7 @@ TOTALS = Question(
 @pytest.mark.slow
 def test_totals_that_state_what_their_parts_do_are_convicted(shelf):
     """In a total one unit has the rows of all its groups."""
-    for relation, pair in opened(shelf, marked()).items():
+    for relation, pair in opened(shelf, marked(most=NUMBER)).items():
         offer, _ = planned(pair[0], TOTALS, relation)
         before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
         assert offer.procedure.finest is not None
@@ -174,7 +175,7 @@ FEW = Question(keys=("v.b",), aggregates=("COUNT(DISTINCT v.u)", "COUNT(*)"))
 
 def test_groups_of_which_one_is_forgotten_are_convicted(shelf):
     """True, false and NULL: the victim has a row in each, and its limit allows more."""
-    world = marked()
+    world = marked(most=NUMBER)
     (*plain, first, second, third), policy = world.tables["v"].rows, {"tables": {"v": {"unit": "u", "rows": 8}}}
     rows = (*plain, first, (*second[:-1], "TRUE"), (*third[:-1], "NULL"))
     tables = {"v": replace(world.tables["v"], rows=rows)}
@@ -202,7 +203,7 @@ LINES = [
 
 @pytest.mark.parametrize("question", LINES)
 def test_a_line_that_states_too_little_is_convicted(shelf, question):
-    for relation, pair in opened(shelf, marked()).items():
+    for relation, pair in opened(shelf, marked(most=NUMBER)).items():
         offer, _ = planned(pair[0], Question(python=question, spend=SPENDS[1]), relation)
         before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
         assert list(excess(offer, before, after, relation)) == []
@@ -218,7 +219,7 @@ def test_a_line_that_states_too_little_is_convicted(shelf, question):
 
 
 def test_a_map_that_states_too_little_is_convicted(shelf):
-    for relation, pair in opened(shelf, marked()).items():
+    for relation, pair in opened(shelf, marked(most=NUMBER)).items():
         offer, _ = planned(pair[0], replace(MAPS[0], spend=SPENDS[1]), relation)
         before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
         assert list(excess(offer, before, after, relation)) == []
@@ -238,7 +239,7 @@ WEIGHTS = [
 @slow
 @pytest.mark.parametrize("question", WEIGHTS)
 def test_weights_that_state_too_little_are_convicted(shelf, question):
-    for relation, pair in opened(shelf, marked()).items():
+    for relation, pair in opened(shelf, marked(most=NUMBER)).items():
         offer, _ = planned(pair[0], Question(python=question, spend=SPENDS[1]), relation)
         before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
         assert list(excess(offer, before, after, relation)) == []
@@ -251,7 +252,7 @@ def test_weights_that_state_too_little_are_convicted(shelf, question):
 @slow
 def test_an_oracle_that_states_too_little_is_convicted(shelf):
     asked = Question(python="nz.Oracle('LEAST(GREATEST(k, 0), 2)', of=t('v'))", spend=SPENDS[1])
-    pair = opened(shelf, marked())[Neighbours.ADD_REMOVE]
+    pair = opened(shelf, marked(most=NUMBER))[Neighbours.ADD_REMOVE]
     offer, _ = planned(pair[0], asked, Neighbours.ADD_REMOVE)
     before, after = (drawn(curator, offer, innocent)[0] for curator in pair)
     _consulted(offer, before, after)
@@ -262,7 +263,7 @@ def test_an_oracle_that_states_too_little_is_convicted(shelf):
 def test_a_twin_of_scores_is_convicted(shelf):
     shelf.shrinks = False
     with pytest.raises(Convicted, match="moved by"):
-        attacked(shelf, marked(), EVERY[3:], twins.Scattering)
+        attacked(shelf, marked(most=NUMBER), EVERY[3:], twins.Scattering)
 
 
 OF_ROWS = ['nz.Apply(lambda rows: 0.5, blocks=2, bounds=(0, 1), of=t("v"))', 'nz.Distinct("g", of=t("v"))']
@@ -273,9 +274,9 @@ OF_ROWS = ['nz.Apply(lambda rows: 0.5, blocks=2, bounds=(0, 1), of=t("v"))', 'nz
 def test_a_twin_that_leaves_out_rows_of_somebody_else_is_convicted(shelf, question):
     shelf.shrinks = False
     of = Question(python=question)
-    attacked(shelf, marked(), [of])
+    attacked(shelf, marked(most=NUMBER), [of])
     with pytest.raises(Convicted, match="the rows of 1 units went"):
-        attacked(shelf, marked(), [of], twins.Leaving)
+        attacked(shelf, marked(most=NUMBER), [of], twins.Leaving)
 
 
 @slow
@@ -290,6 +291,6 @@ def test_random_questions_convict_a_twin(shelf, twin):
 @slow
 def test_a_conviction_is_made_small(shelf):
     with pytest.raises(Convicted) as found:
-        attacked(shelf, marked(), [Question(keys=("v.b",), aggregates=("COUNT(*)",))], twins.Twice)
+        attacked(shelf, marked(most=NUMBER), [Question(keys=("v.b",), aggregates=("COUNT(*)",))], twins.Twice)
     assert "'p1'" not in str(found.value)
     assert "GROUP BY" not in str(found.value)
