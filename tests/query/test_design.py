@@ -10,6 +10,7 @@ from tests.query.tables import SCHEMA
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
+from noisette.privacy.guarantee import together
 from noisette.query import answer
 from noisette.query.design import Design
 from noisette.query.kind import Kind
@@ -72,6 +73,21 @@ def test_the_guarantee_is_within_the_promise(text, spend, limits, neighbours):
     design = designed(text, spend=spend, neighbours=neighbours, schema=limited(limits))
     assert design.guarantee.neighbours is neighbours
     assert design.guarantee <= spend
+
+
+@pytest.mark.parametrize(("text", "spend"), CASES)
+def test_whatever_is_drawn_is_charged(text, spend):
+    """What vouches for bars, too: the guarantee is that of all mechanisms on all measures, one by one."""
+    design = designed(text, spend=spend, schema=limited(LIMITS[2]))
+    (task,), one_by_one = design.tasks, []
+    drawn = [(design.noise[0, measure], measure, None) for measure in task.noised]
+    for (_, measure, _), one in design.quantiles.items():
+        drawn += [(mechanism, measure, one) for mechanism in one.mechanisms]
+    for mechanism, measure, one in drawn:
+        change = sensitivity(measure, task.part, Neighbours.ADD_REMOVE)
+        one_by_one.append(mechanism.guarantee(change if one is None else one.moved(change)))
+    one_by_one += [rule.guarantee(neighbours=Neighbours.ADD_REMOVE) for rule in design.keys.values()]
+    assert together(one_by_one).under(Neighbours.ADD_REMOVE) <= design.guarantee
 
 
 @pytest.mark.slow_after(3)
