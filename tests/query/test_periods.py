@@ -146,7 +146,7 @@ KEYS = [
     "date_trunc('week', d)", "date_trunc('month', d)", "strftime(d, '%Y-%m')", "strftime(d, '%d')",
     "year(d) * 100 + month(d)", "d + INTERVAL 40 DAY", "CASE WHEN year(d) > 2020 THEN 'new' ELSE 'old' END",
     "CASE WHEN month(d) > 2 THEN year(d) END", "year(d) = 2020", "floor(year(d) / 10) * 10", "extract(isodow FROM d)",
-    "CASE WHEN k = 1 THEN year(d) END",
+    "CASE WHEN k = 1 THEN year(d) END", "CASE WHEN month(d) > 2 THEN strftime(d, '%Y') END",
 ]  # fmt: skip
 
 
@@ -217,6 +217,7 @@ def test_l2_of_a_count_by_year_grows_with_the_root_of_the_years():
         ("SELECT COUNT(*) AS n FROM (SELECT u, year(d) AS y FROM v GROUP BY u, year(d)) AS s", 4),
         ("SELECT COUNT(*) AS n FROM (SELECT u, year(d) AS y FROM v GROUP BY u, year(d)) AS s WHERE y > 2020", 2),
         ("SELECT COUNT(*) AS n FROM (SELECT u, t FROM v WHERE year(d) = 2020 GROUP BY u, t) AS s", 4),
+        ("SELECT COUNT(*) AS n FROM (SELECT u, month(d) AS m FROM v GROUP BY u, month(d)) AS s", 16),  # two of 2019
         ("SELECT COUNT(*) AS n FROM (SELECT u, MAX(d) AS d, k FROM v GROUP BY u, k) AS s WHERE year(d) = 2020", 16),
         ("SELECT COUNT(*) AS n FROM (SELECT u, COUNT(*) AS k FROM v GROUP BY u) AS s", 1),
         ("SELECT COUNT(*) AS n FROM v JOIN v AS w ON v.u = w.u WHERE year(v.d) = 2020", 4 * 16),
