@@ -12,9 +12,10 @@ from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
 from noisette.privacy.guarantee import together
 from noisette.query import answer
-from noisette.query.design import Design
+from noisette.query.design import Design, among
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
+from noisette.query.ranks import ranks
 from noisette.query.schema import Column, Limits
 from noisette.query.sql import parse
 from noisette.questions.parts.queries import Queries
@@ -291,6 +292,35 @@ def test_quantiles_of_several_questions_are_drawn_together():
     assert len(designed(*texts[:2], spend=PURE).quantiles) == 2
     rows = "SELECT quantile(age, 0.3) FROM visits WHERE smoker"
     assert len(designed(*texts, rows, spend=PURE).quantiles) == 2
+
+
+BY_WARD = "FROM visits GROUP BY ward"  # A, B, C and NULL
+SELECTED = {
+    f"SELECT ward, count(*) AS n {BY_WARD}": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n DESC": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY ward LIMIT 2": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n LIMIT 4": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} HAVING ward = 'A'": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n LIMIT 3": 4,
+    f"SELECT ward, avg(age) AS n {BY_WARD} HAVING count(*) > 3": 4,
+    "SELECT count(*) AS n FROM visits HAVING count(*) > 3": 1,
+}
+
+
+def test_rows_are_selected_among_groups_by_noisy_numbers_alone():
+    found = {text: designed(text, spend=PURE).tasks[0].among for text in SELECTED}
+    assert found == SELECTED
+
+
+def test_bars_of_quantiles_hold_for_all_groups_that_rows_are_selected_among():
+    text = f"SELECT ward, median(age) AS m {BY_WARD}"
+    for selecting in ("ORDER BY m LIMIT 2", "HAVING m > 3"):
+        (alone,), (one,) = (designed(t, spend=PURE).quantiles.values() for t in (text, f"{text} {selecting}"))
+        (measure,) = {m for _, m, _ in designed(text, spend=PURE).quantiles}
+        change = sensitivity(measure, designed(text, spend=PURE).tasks[0].part, Neighbours.ADD_REMOVE)
+        share = PURE.share(Fraction(9, 10), delta=0)
+        assert one == ranks(measure, Fraction(1, 2), share, change, among(0.95, 4))
+        assert one.rows > alone.rows
 
 
 def medians(many, keys=""):

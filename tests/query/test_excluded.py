@@ -57,6 +57,10 @@ SHOWN = {
     "SELECT city AS k, COUNT(*) AS n FROM t JOIN ports ON t.o = ports.o WHERE t.o = 'EWR' GROUP BY city": [
         *("New York", "Newark")
     ],
+    "SELECT s.o AS k, COUNT(*) AS n FROM t LEFT JOIN (SELECT u, o FROM t WHERE o = 'EWR') s ON t.u = s.u GROUP BY k": [
+        *PORTS,
+        None,  # who has no row at EWR
+    ],
     "SELECT o AS k, COUNT(*) AS n FROM t WHERE o <> 'EWR' GROUP BY ROLLUP (o) ORDER BY o": ["JFK", "LGA", None],
 }
 
