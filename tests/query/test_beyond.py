@@ -385,7 +385,7 @@ USES = {
     "SELECT x, SUM(x) AS s FROM t WHERE x < 5 GROUP BY x": {"key x", "number x", "comparison x"},
     "SELECT CASE WHEN x > 5 THEN y ELSE 0 END AS k, COUNT(*) AS n FROM t GROUP BY k": {"key x", "key y"},
     "SELECT SUM(CASE WHEN x > 5 THEN y ELSE 0 END) AS s FROM t": {"comparison x", "number y"},
-    "SELECT SUM(x > 5) AS s, SUM(y) AS y FROM t": {"comparison x", "number y"},
+    "SELECT COUNT(x > 5) AS n, SUM(y) AS s FROM t": {"comparison x", "number y"},
     "SELECT x > 5 AS k, COUNT(*) AS n FROM t GROUP BY k": {"key x"},
     "SELECT COUNT(DISTINCT x) AS n FROM t": {"distinct x"},
     "SELECT COUNT(*) AS n FROM t WHERE x IS NULL AND g = 'a'": set(),
