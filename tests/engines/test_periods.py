@@ -4,12 +4,14 @@ import datetime
 import itertools
 import random
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow
 import pytest
 
 from noisette.engines.duckdb.source import DuckDB
+from noisette.engines.memory import rows as memory_rows
 from noisette.engines.memory.source import Memory
 from noisette.engines.needed import needed_columns
 from noisette.engines.sql import tables
@@ -17,6 +19,7 @@ from noisette.query.canonical import canonical
 from noisette.query.kind import Kind
 from noisette.query.known import since_1970
 from noisette.query.plan import Scan
+from noisette.query.prepare import prepare
 from noisette.query.schema import Column, RowsPerPeriod, Table
 from noisette.query.sql import parse
 
@@ -116,6 +119,31 @@ def test_what_a_unit_retains_depends_on_its_own_rows_alone(make):
 def test_equal_rows_are_retained_as_often_as_others(make):
     rows = [(1, 7, DAY(2021, 1, 1), 0)] * 5 + [(1, 8, DAY(2022, 1, 1), 0)] * 2
     assert Counter(read(make, rows)) == {(7,): 3, (8,): 2}
+
+
+BEYOND = [(1, 7, DAY(2021, 1, 1), x) for x in (9, 30)]
+
+
+@SOURCES
+def test_rows_alike_but_for_a_value_beyond_the_bounds_are_chosen_in_whatever_order_they_are_stored(make):
+    assert len(numbers_in_any_order(make)) == 1
+
+
+def numbers_in_any_order(make):
+    """Counts by one row a year, of two that are clean as the bound 9, one of them beyond it."""
+    schema = {"t": replace(VISITS, per_period=RowsPerPeriod(1, "year", "d"))}
+    texts = ["SELECT COUNT(*) AS n FROM t WHERE x >= 9", "SELECT COUNT(DISTINCT x) AS n FROM t"]
+    requests = [prepare(canonical(parse(text, schema)), schema).request for text in texts]
+    sources = [make(stored(rows)) for rows in (BEYOND, BEYOND[::-1])]
+    return {
+        tuple(int(source.aggregate(each, schema, SECRET).measures[0].sum()) for each in requests) for source in sources
+    }
+
+
+@pytest.mark.parametrize(("make", "where"), [(DuckDB, tables), (Memory, memory_rows)], ids=["duckdb", "memory"])
+def test_an_order_by_clean_values_alone_is_convicted(make, where, monkeypatch):
+    monkeypatch.setattr(where, "telling_apart", lambda table, alias: [f"{alias}.{c.name}" for c in table.columns])
+    assert len(numbers_in_any_order(make)) > 1
 
 
 @SOURCES

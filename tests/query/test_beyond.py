@@ -303,6 +303,32 @@ def test_what_has_no_bounds_is_read_as_it_is_asked():
     assert within_bounds(request, SCHEMA) is request
 
 
+def joined(text, left, right):
+    """The measures of a question about two tables of persons with a number from 0 to 9, each of one row."""
+    kinds = (Column("who", Kind("integer")), Column("x", Kind("integer", Fraction(0), Fraction(9), Fraction(1))))
+    schema = {name: Table(name, kinds, unit="who", limits=Limits(rows=1)) for name in ("t", "u")}
+    stored = {
+        name: pyarrow.table({"who": list(rows), "x": list(rows.values())}) for name, rows in (("t", left), ("u", right))
+    }
+    request = prepare(parse(text, schema), schema).request
+    [found] = {
+        tuple(tuple(m.tolist()) for m in engine(stored).aggregate(request, schema, SECRET).measures)
+        for engine in ENGINES.values()
+    }
+    return found
+
+
+def test_who_has_no_partner_is_in_the_group_of_null_and_a_partner_beyond_is_in_none():
+    text = "SELECT u.x AS k, COUNT(*) AS n FROM t LEFT JOIN u ON t.who = u.who GROUP BY k"
+    [counts] = joined(text, {1: 5, 2: 5, 3: 5}, {1: 5, 2: 99})
+    assert counts == (*[0] * 5, 1, *[0] * 4, 1)
+
+
+def test_a_row_beyond_stays_on_the_left_and_meets_no_partner():
+    text = "SELECT COUNT(*) AS n, COUNT(u.x) AS c FROM t LEFT JOIN u ON t.who = u.who AND t.x = u.x"
+    assert joined(text, {1: 5, 2: 99, 3: 5}, {1: 5, 2: 9}) == ((3,), (1,))
+
+
 def test_rows_beyond_take_no_place_of_a_unit():
     """One row of each unit counts: the one that is in a group."""
     kinds = (Column("who", Kind("integer")), Column("x", Kind("integer", Fraction(0), Fraction(9), Fraction(1))))
@@ -359,6 +385,8 @@ USES = {
     "SELECT x, SUM(x) AS s FROM t WHERE x < 5 GROUP BY x": {"key x", "number x", "comparison x"},
     "SELECT CASE WHEN x > 5 THEN y ELSE 0 END AS k, COUNT(*) AS n FROM t GROUP BY k": {"key x", "key y"},
     "SELECT SUM(CASE WHEN x > 5 THEN y ELSE 0 END) AS s FROM t": {"comparison x", "number y"},
+    "SELECT COUNT(x > 5) AS n, SUM(y) AS s FROM t": {"comparison x", "number y"},
+    "SELECT x > 5 AS k, COUNT(*) AS n FROM t GROUP BY k": {"key x"},
     "SELECT COUNT(DISTINCT x) AS n FROM t": {"distinct x"},
     "SELECT COUNT(*) AS n FROM t WHERE x IS NULL AND g = 'a'": set(),
     "SELECT k, SUM(y) AS s FROM (SELECT FLOOR(x / 2) AS k, y FROM t WHERE d > DATE '2024-01-02') AS q GROUP BY k": {

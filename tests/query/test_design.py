@@ -10,11 +10,13 @@ from tests.query.tables import SCHEMA
 from noisette.errors import InputError
 from noisette.mechanisms import Gaussian, Geometric, Keep, Threshold
 from noisette.privacy import ZCDP, Approx, Neighbours, Pure
+from noisette.privacy.guarantee import together
 from noisette.query import answer
 from noisette.query import design as designing
-from noisette.query.design import Design
+from noisette.query.design import Design, among
 from noisette.query.kind import Kind
 from noisette.query.measure import sensitivity
+from noisette.query.ranks import ranks
 from noisette.query.schema import Column, Limits
 from noisette.query.sql import parse
 from noisette.questions.parts import queries
@@ -74,6 +76,21 @@ def test_the_guarantee_is_within_the_promise(text, spend, limits, neighbours):
     design = designed(text, spend=spend, neighbours=neighbours, schema=limited(limits))
     assert design.guarantee.neighbours is neighbours
     assert design.guarantee <= spend
+
+
+@pytest.mark.parametrize(("text", "spend"), CASES)
+def test_whatever_is_drawn_is_charged(text, spend):
+    """What vouches for bars, too: the guarantee is that of all mechanisms on all measures, one by one."""
+    design = designed(text, spend=spend, schema=limited(LIMITS[2]))
+    (task,), one_by_one = design.tasks, []
+    drawn = [(design.noise[0, measure], measure, None) for measure in task.noised]
+    for (_, measure, _), one in design.quantiles.items():
+        drawn += [(mechanism, measure, one) for mechanism in one.mechanisms]
+    for mechanism, measure, one in drawn:
+        change = sensitivity(measure, task.part, Neighbours.ADD_REMOVE)
+        one_by_one.append(mechanism.guarantee(change if one is None else one.moved(change)))
+    one_by_one += [rule.guarantee(neighbours=Neighbours.ADD_REMOVE) for rule in design.keys.values()]
+    assert together(one_by_one).under(Neighbours.ADD_REMOVE) <= design.guarantee
 
 
 @pytest.mark.slow_after(3)
@@ -277,6 +294,35 @@ def test_quantiles_of_several_questions_are_drawn_together():
     assert len(designed(*texts[:2], spend=PURE).quantiles) == 2
     rows = "SELECT quantile(age, 0.3) FROM visits WHERE smoker"
     assert len(designed(*texts, rows, spend=PURE).quantiles) == 2
+
+
+BY_WARD = "FROM visits GROUP BY ward"  # A, B, C and NULL
+SELECTED = {
+    f"SELECT ward, count(*) AS n {BY_WARD}": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n DESC": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY ward LIMIT 2": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n LIMIT 4": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} HAVING ward = 'A'": 1,
+    f"SELECT ward, count(*) AS n {BY_WARD} ORDER BY n LIMIT 3": 4,
+    f"SELECT ward, avg(age) AS n {BY_WARD} HAVING count(*) > 3": 4,
+    "SELECT count(*) AS n FROM visits HAVING count(*) > 3": 1,
+}
+
+
+def test_rows_are_selected_among_groups_by_noisy_numbers_alone():
+    found = {text: designed(text, spend=PURE).tasks[0].among for text in SELECTED}
+    assert found == SELECTED
+
+
+def test_bars_of_quantiles_hold_for_all_groups_that_rows_are_selected_among():
+    text = f"SELECT ward, median(age) AS m {BY_WARD}"
+    for selecting in ("ORDER BY m LIMIT 2", "HAVING m > 3"):
+        (alone,), (one,) = (designed(t, spend=PURE).quantiles.values() for t in (text, f"{text} {selecting}"))
+        (measure,) = {m for _, m, _ in designed(text, spend=PURE).quantiles}
+        change = sensitivity(measure, designed(text, spend=PURE).tasks[0].part, Neighbours.ADD_REMOVE)
+        share = PURE.share(Fraction(9, 10), delta=0)
+        assert one == ranks(measure, Fraction(1, 2), share, change, among(0.95, 4))
+        assert one.rows > alone.rows
 
 
 def medians(many, keys=""):

@@ -12,7 +12,7 @@ import noisette as nz
 from noisette.engines.memory.values import value_of
 from noisette.errors import InputError
 from noisette.query import excluded
-from noisette.query.excluded import possible_keys
+from noisette.query.excluded import possible_combinations, possible_keys
 from noisette.query.expression import Call, Literal, Name
 from noisette.query.kind import Kind
 from noisette.query.operations import kind_of
@@ -30,7 +30,7 @@ def flights():
     table = pyarrow.table({**rows, "d": [DAY(2025, 12, 20) + datetime.timedelta(i % 12) for i in range(n)]})
     days = {"bounds": [DAY(2025, 12, 20), DAY(2026, 1, 2)], "nullable": False}
     columns = {"o": {"keys": PORTS, "nullable": False}, "w": {"bounds": [0, 6]}, "d": days}
-    ports = pyarrow.table({"o": PORTS, "city": ["Newark", "New York", "New York"]})
+    ports = pyarrow.table({"o": PORTS, "city": ["Newark", "New York", "New York"], "w": [0, 1, 2]})
     policy = {"tables": {"t": {"unit": "u", "rows": 2, "columns": columns}, "ports": {"public": True}}}
     return nz.open({"t": table, "ports": ports}, budget=1000, policy=policy)
 
@@ -57,8 +57,35 @@ SHOWN = {
     "SELECT city AS k, COUNT(*) AS n FROM t JOIN ports ON t.o = ports.o WHERE t.o = 'EWR' GROUP BY city": [
         *("New York", "Newark")
     ],
+    "SELECT s.o AS k, COUNT(*) AS n FROM t LEFT JOIN (SELECT u, o FROM t WHERE o = 'EWR') s ON t.u = s.u GROUP BY k": [
+        *PORTS,
+        None,  # who has no row at EWR
+    ],
     "SELECT o AS k, COUNT(*) AS n FROM t WHERE o <> 'EWR' GROUP BY ROLLUP (o) ORDER BY o": ["JFK", "LGA", None],
 }
+
+
+COMBINED = {
+    "SELECT o, w, COUNT(*) AS n FROM t WHERE o = 'EWR' AND w = 1 OR o = 'JFK' AND w = 2 GROUP BY o, w": [
+        *(("EWR", 1), ("JFK", 2))
+    ],
+    "SELECT o, w, COUNT(*) AS n FROM t WHERE w < 2 AND (o = 'EWR' OR w = 1) AND o <> 'LGA' GROUP BY o, w": [
+        *(("EWR", 0), ("EWR", 1), ("JFK", 1))
+    ],
+    "SELECT YEAR(d) AS o, w, COUNT(*) AS n FROM t WHERE w < 2 AND (YEAR(d) = 2026 OR w = 0) GROUP BY 1, w": [
+        *((2025, 0), (2026, 0), (2026, 1))
+    ],
+    "SELECT a.city AS o, b.city AS w, COUNT(*) AS n FROM t JOIN ports a ON t.o = a.o JOIN ports b ON t.w = b.w "
+    "WHERE a.city = 'Newark' AND b.city = 'New York' OR a.city = 'New York' AND b.city = 'Newark' GROUP BY 1, 2": [
+        *(("New York", "Newark"), ("Newark", "New York"))
+    ],
+}
+
+
+@pytest.mark.parametrize("question", COMBINED)
+def test_combinations_that_conditions_exclude_are_no_groups(flights, question):
+    rows = flights.sql(question, spend="0.5").rows()
+    assert sorted((row["o"], row["w"]) for row in rows) == COMBINED[question]
 
 
 @pytest.mark.parametrize("question", SHOWN)
@@ -178,6 +205,27 @@ def at_random(seed):
     return lost(chance.choice(KEYS), condition(chance), condition(chance), some=chance.sample(ROWS, 60))
 
 
+def combinations_at_random(seed):
+    """Combinations of two keys that rows have and a random condition is said to exclude."""
+    chance = random.Random(seed)
+    keys, holding = chance.sample(KEYS, 2), condition(chance)
+    values = [kind_of(key, COLUMNS).values() for key in keys]
+    left = possible_combinations(keys, values, Where(Scan("t", "t"), holding), SCHEMA)
+    places = [{float(v) if isinstance(v, F) else v: i for i, v in enumerate(each)} for each in values]
+    holds, of = value_of(holding, COLUMNS), [value_of(key, COLUMNS) for key in keys]
+    met = [[each(row) for each in of] for row in chance.sample(ROWS, 60) if holds(row)]
+    return [pair for pair in met if not left[tuple(known[v] for known, v in zip(places, pair, strict=True))]]
+
+
+def test_no_row_that_passes_loses_its_combination():
+    assert not any(map(combinations_at_random, range(200)))
+
+
+@pytest.mark.slow
+def test_no_row_of_many_loses_its_combination():
+    assert not any(map(combinations_at_random, range(1000, 9000)))
+
+
 def test_no_row_that_passes_loses_its_group():
     assert not any(map(at_random, range(60)))
 
@@ -200,6 +248,7 @@ TWINS = {
 def test_twins_are_convicted(name, monkeypatch):
     monkeypatch.setattr(excluded, *TWINS[name])
     assert any(map(at_random, range(60)))
+    assert any(map(combinations_at_random, range(200)))
 
 
 def test_numbers_are_compared_as_doubles(monkeypatch):

@@ -6,6 +6,7 @@ engines. Then all tables of at most three rows and their neighbours say what one
 
 import datetime
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -26,7 +27,7 @@ from noisette.query.moments import truncated
 from noisette.query.periods import MOST_PERIODS, PERIODS, Periods, number_of_periods, periods_of
 from noisette.query.plan import Where
 from noisette.query.prepare import prepare
-from noisette.query.schema import Column, RowsPerPeriod, Table
+from noisette.query.schema import Column, Link, RowsPerPeriod, Table
 from noisette.query.sql import parse
 
 DAY, TIME = datetime.date, datetime.datetime
@@ -146,7 +147,7 @@ KEYS = [
     "date_trunc('week', d)", "date_trunc('month', d)", "strftime(d, '%Y-%m')", "strftime(d, '%d')",
     "year(d) * 100 + month(d)", "d + INTERVAL 40 DAY", "CASE WHEN year(d) > 2020 THEN 'new' ELSE 'old' END",
     "CASE WHEN month(d) > 2 THEN year(d) END", "year(d) = 2020", "floor(year(d) / 10) * 10", "extract(isodow FROM d)",
-    "CASE WHEN k = 1 THEN year(d) END",
+    "CASE WHEN k = 1 THEN year(d) END", "CASE WHEN month(d) > 2 THEN strftime(d, '%Y') END",
 ]  # fmt: skip
 
 
@@ -217,6 +218,7 @@ def test_l2_of_a_count_by_year_grows_with_the_root_of_the_years():
         ("SELECT COUNT(*) AS n FROM (SELECT u, year(d) AS y FROM v GROUP BY u, year(d)) AS s", 4),
         ("SELECT COUNT(*) AS n FROM (SELECT u, year(d) AS y FROM v GROUP BY u, year(d)) AS s WHERE y > 2020", 2),
         ("SELECT COUNT(*) AS n FROM (SELECT u, t FROM v WHERE year(d) = 2020 GROUP BY u, t) AS s", 4),
+        ("SELECT COUNT(*) AS n FROM (SELECT u, month(d) AS m FROM v GROUP BY u, month(d)) AS s", 16),  # two of 2019
         ("SELECT COUNT(*) AS n FROM (SELECT u, MAX(d) AS d, k FROM v GROUP BY u, k) AS s WHERE year(d) = 2020", 16),
         ("SELECT COUNT(*) AS n FROM (SELECT u, COUNT(*) AS k FROM v GROUP BY u) AS s", 1),
         ("SELECT COUNT(*) AS n FROM v JOIN v AS w ON v.u = w.u WHERE year(v.d) = 2020", 4 * 16),
@@ -225,6 +227,24 @@ def test_l2_of_a_count_by_year_grows_with_the_root_of_the_years():
 )  # fmt: skip
 def test_relations(text, rows):
     assert asked(text, dated(DATES)).part.total == rows
+
+
+JOINED = {  # the most rows of one unit in one group, and in all: dates of one side say nothing of the other's rows
+    "SELECT year(a.d) AS y, COUNT(*) AS n FROM v AS a JOIN v AS b ON a.u = b.u GROUP BY y": (256, 256),
+    "SELECT COUNT(*) AS n FROM v LEFT JOIN c ON c.k = v.k WHERE year(v.d) = 2020": (4 + 56, 4 + 56),
+    "SELECT year(v.d) AS y, COUNT(*) AS n FROM v LEFT JOIN c ON c.k = v.k GROUP BY y": (16 + 56, 16 + 56),
+    "SELECT year(c.d) AS y, COUNT(*) AS n FROM c LEFT JOIN v ON c.k = v.k GROUP BY y": (24, 56),
+    "SELECT year(c.d) AS y, COUNT(*) AS n FROM v JOIN c ON c.k = v.k WHERE year(v.d) = 2020 GROUP BY y": (24, 56),
+    "SELECT year(v.d) AS y, COUNT(*) AS n FROM v JOIN c ON c.k = v.k WHERE year(c.d) = 2020 GROUP BY y": (24, 24),
+}
+
+
+def test_joins():
+    schema = dated(DATES)
+    rule, link = RowsPerPeriod(2, "month", "d"), Link("v", (("k", "k"),))
+    schema["c"] = replace(schema["v"], name="c", through=(link,), per_period=rule)
+    found = {text: asked(text, schema).part for text in JOINED}
+    assert {text: (part.rows, part.total) for text, part in found.items()} == JOINED
 
 
 def test_periods_that_are_cut_by_the_bounds_count():

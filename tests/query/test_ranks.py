@@ -16,7 +16,7 @@ from noisette.errors import PrivacyError
 from noisette.exact.random import SYSTEM
 from noisette.mechanisms import FlippedQuantile, Quantile
 from noisette.query.measure import Measure
-from noisette.query.rank_tree import RankTree
+from noisette.query.rank_tree import RankTree, bars
 from noisette.query.ranks import Ranks, ranked, ranks
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -156,6 +156,33 @@ def test_fewer_rows_than_a_bar_rests_on_are_not_enough():
     """Which is why a noisy number of rows vouches for it."""
     one = ranks(histogram(4), HALF, nz.Pure("1/2"), ONE, 0.9)
     assert max(missed(one, counts, 0.9) for counts in tables(4, 4) if counts.sum()) > 0.5
+
+
+def missed_at_an_end(one, counts):
+    """The exact probability that the bar of a least or largest value, from what is drawn to the bound, misses it."""
+    held, (end,) = np.flatnonzero(counts), one.ends
+    law = law_of(end, counts)
+    return math.fsum(law[: held[0]]) if end.q == 0 else math.fsum(law[held[-1] + 1 :])
+
+
+@pytest.mark.parametrize("share", [nz.Pure(6), nz.ZCDP(6)], ids=str)
+@pytest.mark.parametrize("q", [0, 1])
+def test_bars_of_the_least_and_the_largest_value_hold_if_there_are_rows_enough(share, q):
+    """All tables of four cells; exact. A draw that aims at half of the rank misses too often."""
+    one = ranks(histogram(4), Fraction(q), share, ONE, 0.9)
+    enough = [counts for counts in tables(4, one.rows + 2) if counts.sum() >= one.rows]
+    assert 1 <= one.rows < 12
+    assert max(missed_at_an_end(one, counts) for counts in enough) <= 0.1
+    nearer = Ranks(tuple(replace(end, shift=end.shift / 2) for end in one.ends))
+    assert max(missed_at_an_end(nearer, counts) for counts in enough) > 0.1
+
+
+def test_a_cell_stands_for_all_values_that_are_rounded_to_it():
+    """Its bar spans them, as far as there are any; whole numbers are themselves."""
+    at = np.array([0.0, 3.0, 8.0])
+    value, low, high = bars(at, at, at, Measure("histogram", grid=Fraction(1, 4), low=0, high=8))
+    assert [value.tolist(), low.tolist(), high.tolist()] == [[0, 0.75, 2], [0, 0.625, 1.875], [0.125, 0.875, 2]]
+    assert all(end.tolist() == at.tolist() for end in bars(at, at, at, histogram(9)))
 
 
 CELLS, TIMES = 4096, 1500

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisette.errors import InputError
-from noisette.query.excluded import narrowed, possible_keys
+from noisette.query.excluded import narrowed, possible_combinations, possible_keys
 from noisette.query.expression import Expression, Name, columns_of
 from noisette.query.kind import MOST_KEYS, Kind, Value, in_order
 from noisette.query.operations import kind_of
@@ -85,7 +85,7 @@ def domains_of(query: Query, schema: Schema, *, narrow: bool = False) -> Domains
             values[i] = _declared_left(key, known, query, schema)
     _check(values)
     exact = tuple(map(narrowed, kinds, values))
-    return Domains(exact, tuple(values), None if None in values else _possible(values, together))
+    return Domains(exact, tuple(values), _groups(values, together, query, schema, narrow=narrow))
 
 
 def _listed(part: Part, keys: Sequence[Expression], schema: Schema) -> Tuples | None:
@@ -144,17 +144,33 @@ def _check(values: Sequence[tuple[Value, ...] | None]) -> None:
         raise InputError(f"More than {MOST_KEYS:,} combinations of keys: group by fewer columns or by coarser bins.")
 
 
-def _possible(
-    values: Sequence[tuple[Value, ...] | None], together: Sequence[tuple[list[int], Tuples]]
+def _groups(
+    values: Sequence[tuple[Value, ...] | None],
+    together: Sequence[tuple[list[int], Tuples]],
+    query: Query,
+    schema: Schema,
+    *,
+    narrow: bool,
 ) -> NDArray[np.int64] | None:
-    """The places of the combinations that stand in rows of the parts."""
-    sizes = [len(domain or ()) for domain in values]
+    """The places of the possible combinations; None if all are possible, or some values are unknown."""
+    known = [each for each in values if each is not None]
+    if len(known) < len(values):
+        return None
+    possible = _possible(known, together)
+    left = possible & possible_combinations(query.keys, known, query.source, schema) if narrow else possible
+    found = left if left.any() else possible
+    return None if found.all() else np.flatnonzero(found).astype(np.int64)
+
+
+def _possible(values: Sequence[tuple[Value, ...]], together: Sequence[tuple[list[int], Tuples]]) -> NDArray[np.bool_]:
+    """Which combinations stand in rows of the parts: an axis for each key."""
+    sizes = [len(domain) for domain in values]
     found = np.ones(sizes, dtype=bool)
     for places, rows in together:
         if len(places) > 1:
-            numbers = [{value: n for n, value in enumerate(values[i] or ())} for i in places]
+            numbers = [{value: n for n, value in enumerate(values[i])} for i in places]
             there = np.zeros([sizes[i] for i in places], dtype=bool)
             for row in rows:
                 there[tuple(number[value] for number, value in zip(numbers, row, strict=True))] = True
             found &= there.reshape([size if i in places else 1 for i, size in enumerate(sizes)])
-    return None if found.all() else np.flatnonzero(found).astype(np.int64)
+    return found

@@ -8,13 +8,19 @@ dropped whose rows could pass. Only the question and the policy are read.
     WHERE day >= DATE '2025-12-30' GROUP BY day             two days
     WHERE day >= DATE '2025-12-30' GROUP BY MONTH(day)      December
     WHERE origin = 'JFK' OR weight > 3 GROUP BY origin      all of them
+    WHERE a = 'x' AND b = 'y' OR a = 'y' AND b = 'x' GROUP BY a, b      two combinations
 """
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from noisette.query.expression import Call, Expression, Literal, Name, columns_of, replaced
 from noisette.query.kind import Kind, Value
@@ -24,12 +30,15 @@ from noisette.query.plan import Copies, Join, PerUnit, Relation, Scan, Select, W
 from noisette.query.schema import Schema
 from noisette.query.stability import shape_of
 
-__all__ = ["narrowed", "possible_keys"]
+__all__ = ["narrowed", "possible_combinations", "possible_keys"]
 
 Values: TypeAlias = tuple[Value, ...]
 Names: TypeAlias = Mapping[str, Name]
+Known: TypeAlias = Sequence[tuple[Expression, Value]]
+"""Expressions with the value that each of them has in a row."""
 
 _MOST = 200_000  # values times parts of conditions that are looked at; of more, no key is excluded
+_SEVERAL = 2  # keys; what looks at one of them has narrowed its values
 _UNKNOWN = object()  # it depends on more than the value
 
 
@@ -66,6 +75,26 @@ def possible_keys(key: Expression, values: Values, relation: Relation, schema: S
     return tuple(value for value in values if value in known)
 
 
+def possible_combinations(
+    keys: Sequence[Expression], values: Sequence[Values], relation: Relation, schema: Schema
+) -> NDArray[np.bool_]:
+    """Which combinations of keys are left by the conditions that look at several of them: an axis for each key."""
+    left = np.ones([len(each) for each in values], dtype=bool)
+    names = {name: Name(name) for key in keys for name in columns_of(key)}
+    for inner, condition in _conditions(names, relation, schema):
+        subjects = [replaced(key, inner) for key in keys]
+        used = [
+            i for i, subject in enumerate(subjects) if not set(columns_of(condition)).isdisjoint(columns_of(subject))
+        ]
+        sizes = [len(values[i]) for i in used]
+        if len(used) < _SEVERAL or math.prod(sizes) * _nodes(condition) > _MOST:
+            continue
+        rows = product(*(values[i] for i in used))
+        passing = [_may_hold(condition, [(subjects[i], v) for i, v in zip(used, row, strict=True)]) for row in rows]
+        left &= np.reshape(passing, [len(each) if i in used else 1 for i, each in enumerate(values)])
+    return left
+
+
 def narrowed(kind: Kind, values: Values | None) -> Kind:
     """A kind that has these values and no others."""
     if values is None or values == kind.values():
@@ -79,7 +108,11 @@ def _few(kind: Kind) -> Values | None:
 
 
 def _passing(values: Values, condition: Expression, subject: Expression) -> Values:
-    return tuple(value for value in values if _truth(condition, subject, value) not in (False, None))
+    return tuple(value for value in values if _may_hold(condition, [(subject, value)]))
+
+
+def _may_hold(condition: Expression, known: Known) -> bool:
+    return _truth(condition, known) not in (False, None)
 
 
 def _conditions(names: Names, relation: Relation, schema: Schema) -> Iterator[tuple[Names, Expression]]:
@@ -129,25 +162,26 @@ _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _truth(e: Expression, subject: Expression, value: Value) -> Any:
-    """True, False or NULL, where a value of the subject decides it; else unknown."""
-    if e == subject:
-        return value
+def _truth(e: Expression, known: Known) -> Any:
+    """True, False or NULL, where what is known decides it; else unknown."""
+    for subject, value in known:
+        if e == subject:
+            return value
     match e:
         case Literal(constant):
             return constant
         case Call("is_null", (of,)):
-            found = _truth(of, subject, value)
+            found = _truth(of, known)
             return found if found is _UNKNOWN else found is None
         case Call("not", (of,)):
-            found = _truth(of, subject, value)
+            found = _truth(of, known)
             return found if found is _UNKNOWN or found is None else not found
         case Call("and" | "or" as operation, parts):
-            return _connected([_truth(part, subject, value) for part in parts], decisive=operation == "or")
+            return _connected([_truth(part, known) for part in parts], decisive=operation == "or")
         case Call("in", (of, *constants)):
-            return _connected([_compared(operator.eq, of, one, subject, value) for one in constants], decisive=True)
+            return _connected([_compared(operator.eq, of, one, known) for one in constants], decisive=True)
         case Call(operation, (left, right)) if operation in _COMPARED:
-            return _compared(_COMPARED[operation], left, right, subject, value)
+            return _compared(_COMPARED[operation], left, right, known)
         case _:
             return _UNKNOWN
 
@@ -159,11 +193,9 @@ def _connected(parts: Sequence[Any], *, decisive: bool) -> Any:
     return next((odd for odd in (_UNKNOWN, None) if any(part is odd for part in parts)), not decisive)
 
 
-def _compared(
-    holds: Callable[[Any, Any], bool], left: Expression, right: Expression, subject: Expression, value: Value
-) -> Any:
+def _compared(holds: Callable[[Any, Any], bool], left: Expression, right: Expression, known: Known) -> Any:
     """Numbers are compared as engines do: whole ones exactly, others as doubles."""
-    ends = [_truth(side, subject, value) for side in (left, right)]
+    ends = [_truth(side, known) for side in (left, right)]
     if any(end is _UNKNOWN for end in ends):
         return _UNKNOWN
     if None in ends:

@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from noisette.query.kind import Kind
 from noisette.query.known import since_1970
+from noisette.query.schema import Table
 
-__all__ = ["inside", "limited", "plain", "variant_kind", "widened", "within"]
+__all__ = ["inside", "limited", "plain", "telling_apart", "variant_kind", "widened", "within"]
 
 _WITHIN, _INSIDE = " within", " inside"
 
@@ -47,6 +48,20 @@ def plain(name: str) -> str:
 def limited(kind: Kind) -> bool:
     """Whether a stored value may be beyond the bounds of its column."""
     return kind.low is not None or kind.high is not None
+
+
+def telling_apart(table: Table, alias: str) -> tuple[str, ...]:
+    """What tells the rows of a table apart, whatever is asked of them: rows that agree in it are alike to any question.
+
+    Two values beyond a bound are clean as the bound itself, but no comparison holds for them.
+
+    >>> from noisette.query.schema import Column
+    >>> ages = Table("t", (Column("u", Kind("text")), Column("age", Kind("integer", Fraction(0), Fraction(99)))))
+    >>> telling_apart(ages, "t1")
+    ('t1.u', 't1.age', 't1 inside.age')
+    """
+    names = [f"{alias}.{column.name}" for column in table.columns]
+    return *names, *(inside(f"{alias}.{column.name}") for column in table.columns if limited(column.kind))
 
 
 def variant_kind(name: str, kind: Kind) -> Kind:

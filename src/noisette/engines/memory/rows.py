@@ -19,7 +19,7 @@ from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import retention, shape_of
-from noisette.query.variants import inside, plain, within
+from noisette.query.variants import inside, plain, telling_apart, within
 
 __all__ = ["Hash", "Row", "Rows"]
 
@@ -85,19 +85,21 @@ class Rows:
         return (row for _, row in rows) if table.per_period is None else self._per_period(scan, table, table.per_period)
 
     def _per_period(self, scan: Scan, table: Table, limit: RowsPerPeriod) -> Iterator[Row]:
-        """Of each unit the first rows in each period, in an order by all columns, and none without a date."""
+        """Of each unit the first rows in each period, in an order by all that tells rows apart; none without a date."""
         kind = declared(table.column(limit.of).kind)
-        of_any_date, names = (
-            replace(kind, low=None, high=None, keys=None, nullable=True),
-            [c.name for c in table.columns],
-        )
+        of_any_date = replace(kind, low=None, high=None, keys=None, nullable=True)
         low, high = (moment(end, kind.type) for end in kind.ends)
         found = []
         for stored, row in self._owned(scan, table):
             value, stored_as = stored[limit.of]
             date = clean(value, of_any_date, stored_as)
             if date is not None and low <= date <= high:
-                order = self._order([row[f"{scan.alias}.{name}"] for name in names])
+                order = self._order(
+                    [
+                        row[name] if name == plain(name) else _variant(name, row, stored, table)
+                        for name in telling_apart(table, scan.alias)
+                    ]
+                )
                 found.append({UNIT: (row[UNIT], truncated(limit.per, date)), _ORDER: order, "row": row})
         return (row["row"] for row in _retained(found, limit.most))
 

@@ -8,7 +8,7 @@ What becomes of a row without a unit: where a table declares a unit, rows whose 
 are left out of everything.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -27,7 +27,7 @@ from noisette.query.requirements import moment
 from noisette.query.schema import RowsPerPeriod, Schema, Table
 from noisette.query.shape import UNIT
 from noisette.query.stability import shape_of
-from noisette.query.variants import inside, plain, within
+from noisette.query.variants import inside, plain, telling_apart, within
 
 __all__ = ["Reading", "as_compared", "scan_sql", "unit_type"]
 
@@ -77,7 +77,11 @@ def scan_sql(relation: Scan, names: Iterable[str], reading: Reading) -> exp.Sele
         limited = [variant(within(f"{relation.alias}.{name}")) for name in reading.limited.get(table.name, ())]
         made[ORDER] = order_of([*read, *limited], reading.salt)
     if private and table.per_period is not None:
-        return _in_periods(table, table.per_period, made, clean, reading)
+        every = [
+            clean(name.removeprefix(f"{relation.alias}.")) if name == plain(name) else variant(name)
+            for name in telling_apart(table, relation.alias)
+        ]
+        return _in_periods(table, table.per_period, made, order_of(every, reading.salt), reading)
     if private and reading.owned:
         return _owned(table, made, reading)
     return exp.select(*listed(made), copy=False).from_(exp.to_identifier(table.name, quoted=True), copy=False)
@@ -87,17 +91,13 @@ def _in_periods(
     table: Table,
     limit: RowsPerPeriod,
     made: Mapping[str, exp.Expr],
-    clean: Callable[[str], exp.Expr],
+    order: exp.Expr,
     reading: Reading,
 ) -> exp.Select:
-    """Of the rows of each unit the first ones in each period, in an order by all columns; none without a date.
-
-    By all columns, so that the same rows are retained whatever a question reads of them.
-    """
+    """Of the rows of each unit the first ones in each period, in an order by all columns; none without a date."""
     own, kind = "child" if table.through else None, declared(table.column(limit.of).kind)
     any_date = replace(kind, low=None, high=None, keys=None, nullable=True)
     at = normalised(column(limit.of, own), any_date, _stored(limit.of, table, reading.stored[table.name]))
-    order = order_of([clean(each.name) for each in table.columns], reading.salt)
     rows = _owned(table, {**made, _DATE: at, CHOSEN_BY: order}, reading)
     date, scope = Name(_DATE), {_DATE: any_date}
     low, high = (Literal(moment(end, kind.type)) for end in kind.ends)
