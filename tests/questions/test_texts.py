@@ -2,7 +2,8 @@
 
 `texts.json` was written by the first version that had these questions. The coins are scripted, so what is kept is the
 same, too; of `Apply` the function's bytes depend on Python's version and are left out. Where values beyond the bounds
-got another meaning, in keys and comparisons, `declared` is another digest since then, and nothing else has changed.
+got another meaning, in keys and comparisons, `declared` is another digest since then. Where bars of quantiles hold
+whatever the values are, other mechanisms draw them, under another text: what was kept before is not taken for it.
 """
 
 import hashlib

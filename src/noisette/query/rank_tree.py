@@ -74,7 +74,7 @@ class RankTree:
 
     def rank_error(self, level: float) -> float:
         """By how many ranks a quantile is off at most, at that level and whatever the values: for all cells at once."""
-        return _room(1 - (1 - level) / self.cells, max(float(self._deviations(q).max()) for q in self.at))
+        return float(_room(1 - (1 - level) / self.cells, max(float(self._deviations(q).max()) for q in self.at)))
 
     def draw(self, counts: NDArray[np.int64], measure: Measure, rng: Random) -> Ends:
         """Of each quantile the cell and the ends of its error bar, in natural units: quantiles first, then groups."""

@@ -255,7 +255,9 @@ def _text(
             "function": hashlib.sha256(asked.payload.bytes).hexdigest(),
             "declared": hashlib.sha256(repr([*known, *ends]).encode()).hexdigest()[:16],
         }
-        | ({"bars": "hold"} if asked.aggregate == "median" else {})  # before, a median's bars held for usual values only
+        | (
+            {"bars": "hold"} if asked.aggregate == "median" else {}
+        )  # before, a median's bars held for usual values only
     )
 
 

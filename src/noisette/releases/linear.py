@@ -32,7 +32,7 @@ from noisette.exact.rational import sqrt_up
 from noisette.mechanisms import Gaussian, Geometric, calibrate
 from noisette.mechanisms.calibration import pure_epsilon
 from noisette.privacy import Guarantee, Neighbours, Promise, Spend, as_promise
-from noisette.privacy.guarantee import LARGEST_EPSILON
+from noisette.privacy.convert import LARGEST_EPSILON
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution
 
