@@ -199,7 +199,7 @@ def test_layer_faults_are_found(tmp_path, files, fault):
 
 def run(code: str) -> str:
     return subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stdout
 
 

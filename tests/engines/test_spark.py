@@ -741,7 +741,7 @@ held = Held()
 held.put("key", HeldRows(SimpleNamespace(unpersist=print), Layout((), ()), {}, firsts=False))
 print("end")
 """
-    ran = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True, text=True, timeout=300)
     assert ran.stdout == "end\n"
 
 
