@@ -3,8 +3,8 @@
     python -m tests.ledger.crash WHERE FOLDER ROUNDS [TWIN]
 
 Every round forks a process that opens the ledger and works until it is killed: at a named step, or at a random time.
-Then: every answer that was handed out has its charge and is the one that is kept; the ledger is well; who opens it waits
-for nobody.
+Then: every answer that was handed out has its charge and is the one that is kept; the ledger is well; whoever opens it
+waits for nobody.
 """
 
 import json
