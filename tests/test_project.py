@@ -341,6 +341,20 @@ def test_faults_of_the_terminal_are_found(text):
     assert not terminal_faults("shown = console()\nshown.print(name)\necho(name)")
 
 
+# Shared connections
+
+
+def test_no_test_asks_by_the_connection_that_a_process_shares():
+    """Another test may have changed it, so that the outcome depends on the order."""
+    asks = re.compile(r"duckdb\.(sql|execute|query|table|view|values|read_\w+|from_\w+)\(")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if asks.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
 # Stray paths
 
 
