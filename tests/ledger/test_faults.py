@@ -103,9 +103,15 @@ def test_a_file_that_may_not_be_written(path):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 def test_a_file_without_permission(path):
+    """It can be read, and nothing can be charged."""
     path.chmod(0o400)
-    with pytest.raises(InputError, match="read-only: allow"):
-        open_ledger(path)
+    book = open_ledger(path)
+    assert len(book.entries) == 1
+    with pytest.raises(InputError, match="read-only: allow") as fault:
+        book.charge("q", Pure("0.1"), [])
+    assert one_sentence(fault)
+    assert len(book.entries) == 1
+    book.close()
 
 
 def test_a_ledger_that_is_locked_too_long(path):
