@@ -1,7 +1,8 @@
 # Needs Python 3.11 or newer, git and make; everything else goes into .venv, which is made on first use.
 
-# A name on the PATH proves nothing (version managers leave stubs there), so each candidate is run.
-PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+# The version that is tested comes first. A name on the PATH proves nothing (version managers leave stubs there), so each
+# candidate is run.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 WORKERS ?= auto
 PYTEST = .venv/bin/python -m pytest
@@ -24,19 +25,21 @@ demo: .venv-demo/.stamp     ## a guided tour on data it makes itself
 	@.venv-demo/bin/noisette demo
 
 test: .venv/.stamp     ## every test, the slow ones too; not the nightly ones
-	@$(PYTEST) $(SHARED) -n $(WORKERS) -m "not nightly"
+	$(call which-python,.venv)
+	@$(PYTEST) $(SHARED) -n $(WORKERS) --times -m "not nightly"
 
 nightly: .venv/.stamp     ## what protects something rare at a great cost: each case says what
-	@$(PYTEST) $(SHARED) -n $(WORKERS) -m nightly
+	@$(PYTEST) $(SHARED) -n $(WORKERS) --times -m nightly
 
 test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
-	@.venv-oldest/bin/python -m pytest $(QUICK) $(SHARED) -n $(WORKERS)
+	$(call which-python,.venv-oldest)
+	@.venv-oldest/bin/python -m pytest $(QUICK) --times $(SHARED) -n $(WORKERS)
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
 
 search: .venv/.stamp     ## the tests by examples, on examples that no run has seen
-	@$(PYTEST) $(SHARED) -n $(WORKERS) -m hypothesis --hypothesis-profile search -q
+	@$(PYTEST) $(SHARED) -n $(WORKERS) -m "hypothesis and not nightly" --hypothesis-profile search -q
 
 attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
 	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md
@@ -115,6 +118,10 @@ clean:     ## remove environments and caches
 .venv-lock/bin/uv:
 	$(call new-environment,.venv-lock)
 	@.venv-lock/bin/pip install $(QUIETLY) uv
+
+define which-python
+	@$(1)/bin/python -c 'import sys; print("Python", sys.version.split()[0], "of", sys.base_prefix)'
+endef
 
 # An environment that is there keeps its interpreter; `make clean` to change it.
 define new-environment

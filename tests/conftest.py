@@ -7,25 +7,12 @@ import warnings
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-from tests import coins, quick
+from tests import coins, examples, order, quick, services
 from tests.slow import listed
+from tests.summary import Summary
 
-# Heavy imports happen on first use, so the first example of a test may be slow without anything being wrong; and how
-# fast a machine draws examples is no fault of the tree. Two runs of one tree look at the same examples, so that both
-# give the same verdict; `make search` looks at others.
-settings.register_profile(
-    "noisette",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=50,
-    suppress_health_check=[HealthCheck.too_slow],
-)
-settings.register_profile("quick", settings.get_profile("noisette"), max_examples=25)
-settings.register_profile("search", settings.get_profile("noisette"), derandomize=False, max_examples=500)
-settings.load_profile("noisette")
+examples.register()
 
 # A client of Spark Connect runs handlers of its own where a process forks, and they abort some of the children: Java
 # would not start. Whatever is started here begins another program at once and needs none of them.
@@ -40,6 +27,15 @@ def _redirect():
 
 
 _redirect()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--times", action="store_true", help="say at the end where the time went")
+
+
+def pytest_configure(config):
+    config.pluginmanager.register(services)
+    config.pluginmanager.register(Summary(times=config.getoption("--times")))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -63,6 +59,7 @@ def pytest_collection_modifyitems(items):
             seen[name] += 1
             if seen[name] > mark.args[0]:
                 item.add_marker(pytest.mark.slow)
+    items[:] = order.shuffled(items)
 
 
 @pytest.hookimpl(tryfirst=True)

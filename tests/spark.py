@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import sys
 import warnings
 
@@ -14,6 +13,7 @@ from noisette.engines.files import valid_table
 from noisette.engines.spark import routing
 from noisette.engines.spark.opening import SparkTable, spark_tables
 from noisette.engines.spark.source import Spark
+from tests import services
 
 PARTITIONS = 3
 routing._A_BUCKET = 1  # so that the few rows of a test are sent to several tasks
@@ -71,8 +71,7 @@ def _readable(table: pyarrow.Table, *, valid: bool) -> pyarrow.Table:
 def classic():
     """A session of Spark itself, in this process and a virtual machine of its own."""
     pytest.importorskip("pyspark", reason="Spark needs the extra spark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+    services.java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(["src", os.environ.get("PYTHONPATH", "")])
     from pyspark.sql import SparkSession

@@ -199,7 +199,7 @@ def test_layer_faults_are_found(tmp_path, files, fault):
 
 def run(code: str) -> str:
     return subprocess.run(
-        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=300
     ).stdout
 
 
@@ -339,6 +339,20 @@ def test_everything_is_printed_by_one_console():
 def test_faults_of_the_terminal_are_found(text):
     assert terminal_faults(text)
     assert not terminal_faults("shown = console()\nshown.print(name)\necho(name)")
+
+
+# Shared connections
+
+
+def test_no_test_asks_by_the_connection_that_a_process_shares():
+    """Another test may have changed it, so that the outcome depends on the order."""
+    asks = re.compile(r"duckdb\.(sql|execute|query|table|view|values|read_\w+|from_\w+)\(")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if asks.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
 
 
 # Stray paths

@@ -30,7 +30,7 @@ def test_noise_well_below_the_root_of_n_does_not_help():
 
 def test_noise_well_above_leaves_little_but_guessing():
     attack = reconstruct(bits(N), Laplace(10 * math.sqrt(N)))
-    assert abs(attack.recovered - 0.5) < 0.25  # 7 sd
+    assert abs(attack.recovered - expected_recovery(N, 10 * math.sqrt(2 * N))) < 0.28  # fails with p < 1e-13
 
 
 def test_the_linear_program_stands_answers_that_are_far_off():
@@ -47,14 +47,14 @@ def test_the_linear_program_stands_answers_that_are_far_off():
 def test_the_expected_share(ratio):
     scale, runs = ratio * math.sqrt(N), 5
     share = np.mean([reconstruct(bits(N), Laplace(scale)).recovered for _ in range(runs)])
-    assert share == pytest.approx(expected_recovery(N, scale * math.sqrt(2)), abs=7 * 0.5 / math.sqrt(runs * N))
+    assert share == pytest.approx(expected_recovery(N, scale * math.sqrt(2)), abs=8 * 0.5 / math.sqrt(runs * N))
 
 
 def test_within_a_budget_it_is_near_guessing():
     ask = Answerer(calibrate(Geometric, 1, sensitivity=COUNTS), 1, sensitivity=COUNTS)
     attack = reconstruct(bits(N), ask)
     assert attack.spent == Pure(1, neighbours=Neighbours.REPLACE)
-    assert abs(attack.recovered - 0.5) < 0.25
+    assert abs(attack.recovered - 0.5) < 0.28  # fails with p < 1e-12
     with pytest.raises(BudgetError):
         reconstruct(bits(N), ask)
 

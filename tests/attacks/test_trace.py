@@ -32,9 +32,9 @@ def test_exact_means_give_every_member_away(fake):
     assert str(attack).startswith("100% of 100 members found from 20,000 means")
 
 
-@pytest.mark.parametrize(("sigma", "least", "most"), [("0.05", 0.9, 1), ("0.3", 0.02, 0.6), (3, 0, 0.25)])
+@pytest.mark.parametrize(("sigma", "least", "most"), [("0.05", 0.9, 1), ("0.3", 0.01, 0.6), (3, 0, 0.25)])
 def test_noise_hides_them_by_degrees(fake, sigma, least, most):
-    """About 1.00, 0.25 and 0.015 are expected; the limits are at 1e-9 or beyond for a hundred people."""
+    """About 1.00, 0.25 and 0.015 are expected of a hundred people: each limit fails with p < 1e-12."""
     attack = traced(fake, Gaussian(sigma))
     assert least <= attack.tpr <= most
     assert attack.false_alarms < 0.05
@@ -82,7 +82,10 @@ def test_the_ceiling_holds_and_a_cheat_breaks_it():
 def test_fake_people_follow_their_frequencies():
     fake = population(3000, 3, 3000, np.random.default_rng())
     for rows in (fake.inside, fake.outside):
-        assert rows.mean(axis=0) == pytest.approx(fake.frequencies, abs=7 * 0.5 / math.sqrt(3000))
+        assert rows.mean(axis=0) == pytest.approx(
+            fake.frequencies,
+            abs=8 * 0.5 / math.sqrt(3000),  # fails with p < 1e-12, all six (Hoeffding)
+        )
 
 
 @pytest.mark.parametrize(

@@ -17,41 +17,60 @@ from noisette.errors import CancelledError
 
 COUNT = "SELECT count(*) AS n FROM visits WHERE age > 30"
 MARK = "reached"
-# A process whose question waits at one point until it is interrupted, and goes on half a second later.
+# A process whose question waits at one point until it was interrupted as often as said; it says how often it was.
 SLOW = """
-import pathlib, sys, time
+import pathlib, signal, sys, time
 from noisette.cli import app
 from noisette.curator.curator import Curator
 
+seen = 0
+
+def counting(then):
+    def count(number, frame):
+        global seen
+        seen += 1
+        pathlib.Path("reached").write_text(str(seen))
+        then(number, frame)
+    return count
+
 def waiting(then):
     def wait(*given, **named):
-        pathlib.Path("reached").write_text("")
-        end = time.monotonic() + 1.5
-        while time.monotonic() < end:
-            time.sleep(0.05)
+        signal.signal(signal.SIGINT, counting(signal.getsignal(signal.SIGINT)))
+        pathlib.Path("reached").write_text("0")
+        while seen < int(sys.argv[2]):
+            time.sleep(0.01)
         return then(*given, **named)
     return wait
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
 setattr(Curator, sys.argv[1], waiting(getattr(Curator, sys.argv[1])))
-app(sys.argv[2:])
+app(sys.argv[3:])
 """
 
 
 def interrupted(folder, point, *, times=1):
     """The end of `noisette ask` that is interrupted at a point: its code, its outputs."""
-    command = [sys.executable, "-c", SLOW, point, "ask", COUNT, "--spend", "0.1"]
+    command = [sys.executable, "-c", SLOW, point, str(times), "ask", COUNT, "--spend", "0.1"]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, start_new_session=True, **pipes) as process:
-        end = time.monotonic() + 60
-        while not (folder / MARK).exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        for _ in range(times):
-            time.sleep(0.3)
+        for seen in range(times):
+            await_mark(folder / MARK, str(seen), process)
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     (folder / MARK).unlink()
     return process.returncode, out, err
+
+
+def await_mark(mark, text, process):
+    """Wait until the process says so; one that hangs ends."""
+    end = time.monotonic() + 300
+    while not (mark.exists() and mark.read_text() == text):
+        assert process.poll() is None, process.communicate()
+        if time.monotonic() > end:
+            process.kill()
+            raise AssertionError("the process hangs")
+        time.sleep(0.02)
 
 
 def kinds():

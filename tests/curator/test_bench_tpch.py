@@ -63,7 +63,7 @@ def paths(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tpch") / "scale-tiny"
     folder.mkdir()
     for name, sql in MADE.items():
-        duckdb.connect().execute(f"COPY ({sql}) TO '{folder}/{name}.parquet'")
+        duckdb.connect().sql(f"COPY ({sql}) TO '{folder}/{name}.parquet'")
     return data.files(folder)
 
 

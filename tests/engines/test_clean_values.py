@@ -75,7 +75,7 @@ def test_dates_lie_within_their_bounds_infinite_ones_too(nullable):
     days = [Fraction((end - datetime.date(1970, 1, 1)).days) for end in (low, high)]
     sql = normalised(exp.column("x", quoted=True), Kind("date", *days, nullable=nullable), "DATE").sql("duckdb")
     values = "'-infinity', 'infinity', '1991-12-31', '1992-01-01', '1995-05-05', '1999-01-01', '290000-01-01', NULL"
-    found = duckdb.sql(f"SELECT {sql} FROM (SELECT unnest([{values}])::DATE AS x)").fetchall()
+    found = duckdb.connect().sql(f"SELECT {sql} FROM (SELECT unnest([{values}])::DATE AS x)").fetchall()
     nothing = None if nullable else low
     assert [x for (x,) in found] == [low, high, low, low, datetime.date(1995, 5, 5), high, high, nothing]
 

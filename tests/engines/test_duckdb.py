@@ -614,7 +614,7 @@ def test_the_engine_is_locked(text, tmp_path):
 
 def test_engine_errors_say_nothing(tmp_path):
     path = tmp_path / "t.parquet"
-    duckdb.sql(f"COPY (SELECT '{CANARY}' AS ward, i AS age FROM range(5000) r(i)) TO '{path}'")
+    duckdb.connect().sql(f"COPY (SELECT '{CANARY}' AS ward, i AS age FROM range(5000) r(i)) TO '{path}'")
     source = DuckDB({"t": str(path)})
     table = Table("t", (Column("ward", WARD), Column("age", AGE)))
     request = Request(Scan("t", "t"), (ward,), (None,), (Measure("rows"),), None)

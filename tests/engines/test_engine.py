@@ -32,6 +32,7 @@ from noisette.query.operations import DEEPEST, declared, kind_of
 from noisette.query.rules import case_parts
 
 F = Fraction
+ENGINE = duckdb.connect()
 DAY, NOON = datetime.date(2020, 2, 29), datetime.datetime(2020, 2, 29, 12, 34, 56, 789)
 FAR = [math.nan, math.inf, -math.inf, None, 0.0, -0.0, 1e308, -5e-324]
 WHOLE = [None, 0, 1, -1, 7, 2**63 - 1, -(2**63), 2**53 + 1]
@@ -409,7 +410,7 @@ def value(expression, scope=None, **row):
     columns = [exp.alias_(engine.constant(cell), name, quoted=True) for name, cell in row.items()]
     inner = exp.select(*columns).subquery() if columns else None
     query = exp.select(to_engine(expression, scope))
-    return duckdb.execute((query.from_(inner) if inner else query).sql("duckdb")).fetchall()[0][0]
+    return ENGINE.execute((query.from_(inner) if inner else query).sql("duckdb")).fetchall()[0][0]
 
 
 def of(operation, *arguments):
@@ -704,14 +705,14 @@ def test_steps_round_halves_away_from_zero(grid, cell, steps):
     kind = Kind("real", F(-9), F(9))
     sql = exp.select(to_steps(Name("x"), kind, grid, {"x": kind}))
     row = exp.select(exp.alias_(exp.null() if cell is None else engine.number(cell), "x", quoted=True)).subquery()
-    assert duckdb.execute(sql.from_(row).sql("duckdb")).fetchall() == [(steps,)]
+    assert ENGINE.execute(sql.from_(row).sql("duckdb")).fetchall() == [(steps,)]
 
 
 def test_steps_can_be_cut_narrower_than_the_values():
     kind, narrow = Kind("integer", F(0), F(120)), Kind("integer", F(10), F(20))
     sql = to_steps(Name("x"), narrow, F(1), {"x": kind}).sql("duckdb")
     assert "DOUBLE" not in sql
-    assert duckdb.execute(f'SELECT {sql} FROM (VALUES (5), (15), (99), (NULL)) t("x")').fetchall() == [
+    assert ENGINE.execute(f'SELECT {sql} FROM (VALUES (5), (15), (99), (NULL)) t("x")').fetchall() == [
         (10,), (15,), (20,), (None,),
     ]  # fmt: skip
 

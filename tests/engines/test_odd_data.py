@@ -247,7 +247,7 @@ def test_milliseconds_in_parquet_are_not_read(tmp_path):
     when = pyarrow.array([0, 2**62]).cast(pyarrow.timestamp("ms"))
     path = written(tmp_path, pyarrow.table({"day": when, "n": [1, 2]}))
     with pytest.raises(duckdb.Error):
-        duckdb.sql(f"SELECT max(day) FROM '{path}'").fetchall()
+        duckdb.connect().sql(f"SELECT max(day) FROM '{path}'").fetchall()
     source = DuckDB({"t": path})
     assert source.stored("t") == {"n": "BIGINT", "day": "TIMESTAMP_MILLIS"}
     assert counted(source, SCHEMA, "SELECT count(*) FROM t") == [2]

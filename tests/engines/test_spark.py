@@ -2,7 +2,6 @@
 
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 import pyarrow
 import pytest
 from pyarrow import parquet
+from tests import services
 from tests.contracts.test_sources import duckdb_hash, invalid_text
 from tests.spark import stored
 
@@ -181,8 +181,7 @@ print("codes", sorted(asked.to_arrow().column("code").to_pylist()))
 
 def test_a_newcomer_asks_spark_with_its_own_settings(tmp_path):
     """No environment is active, `python3` is another one, and no setting of Spark's is named."""
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+    services.java()
     rows = range(900)
     table = pyarrow.table({"who": [i // 2 for i in rows], "age": [i % 90 for i in rows], "code": [i % 3 for i in rows]})
     parquet.write_table(table, tmp_path / "visits.parquet")
@@ -751,7 +750,7 @@ held = Held()
 held.put("key", HeldRows(SimpleNamespace(unpersist=print), Layout((), ()), {}, firsts=False))
 print("end")
 """
-    ran = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", made], check=True, capture_output=True, text=True, timeout=300)
     assert ran.stdout == "end\n"
 
 

@@ -5,12 +5,12 @@ What happens is in `spark_audit.py`, which runs once, in a process of its own; t
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import services
 
 pytestmark = pytest.mark.nightly("a cluster of its own that fails in every way it can, for a minute")
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,8 +20,7 @@ CELLS = 1000
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     pytest.importorskip("pyspark", reason="Spark needs the extra spark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+    services.java()
     folder = tmp_path_factory.mktemp("audit")
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     ran = subprocess.run(

@@ -4,12 +4,12 @@ What happens is in `spark_silence.py`, which runs in processes of its own; the t
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests import services
 from tests.engines.spark_silence import FAR, MARK, TWIN
 
 pytestmark = pytest.mark.slow
@@ -20,8 +20,7 @@ PLACES = ["stdout", "stderr", "log.json", "events"]
 def said(folder, part):
     """All that was said, by place."""
     pytest.importorskip("pyspark", reason="Spark needs the extra spark")
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java")
+    services.java()
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     ran = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("spark_silence.py")), str(folder), part],

@@ -1,7 +1,6 @@
 """Numbers are read as they were written, and what is not a number is refused at once."""
 
 import math
-import time
 from decimal import Decimal
 from fractions import Fraction
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.timing import within
 
 from noisette.errors import InputError
 from noisette.exact import number
@@ -52,17 +52,14 @@ def test_a_fraction_survives_being_written_down(x):
 
 @pytest.mark.parametrize("written", REFUSED, ids=lambda value: repr(value)[:20])
 def test_what_is_no_finite_number_is_refused(written):
-    start = time.process_time()
-    with pytest.raises(InputError, match=r"^budget must be"):
+    with within(60), pytest.raises(InputError, match=r"^budget must be"):
         number.fraction(written, "budget")
-    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("written", ["0e999999999", "0e-999999999"])
 def test_zero_is_read_quickly_however_written(written):
-    start = time.process_time()
-    assert number.fraction(written, "x") == 0
-    assert time.process_time() - start < 2
+    with within(60):
+        assert number.fraction(written, "x") == 0
 
 
 @pytest.mark.parametrize("written", [0, -1, "-1/3", -0.0])

@@ -3,7 +3,8 @@
     python -m tests.ledger.crash WHERE FOLDER ROUNDS [TWIN]
 
 Every round forks a process that opens the ledger and works until it is killed: at a named step, or at a random time.
-Then: every answer that was handed out has its charge and is the one that is kept; the ledger is well; opening is quick.
+Then: every answer that was handed out has its charge and is the one that is kept; the ledger is well; whoever opens it
+waits for nobody.
 """
 
 import json
@@ -20,7 +21,7 @@ from noisette.ledger import open_ledger
 from noisette.privacy import Pure
 
 STEPS = ["begun", "decided", "written", "committed", "drawn", "keeping", "kept", "handed out"]
-QUICK = 20.0  # seconds to open, on a busy machine
+HANGS = 120.0  # seconds: whoever opens it waits for a lock that a dead process holds
 
 
 def work(where, outbox, seed, fatal, twin):
@@ -51,10 +52,10 @@ def faults(where, folder):
     """What is wrong after a kill."""
     begun = time.monotonic()
     try:
-        book = open_ledger(where)  # verifies the chain and the sums
+        book = open_ledger(where, timeout=10 * HANGS)  # verifies the chain and the sums
     except Exception as fault:
         return [f"cannot be opened: {fault}"]
-    found = [] if time.monotonic() - begun < QUICK else ["opening took too long"]
+    found = [] if time.monotonic() - begun < HANGS else ["opening took too long"]
     charged = {entry.key: entry.number for entry in book.entries}
     answers = {}
     for line in Path(folder, "outbox").read_text().splitlines():

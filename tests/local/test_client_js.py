@@ -203,7 +203,7 @@ console.log(kept);
 for (let i = 0; i < 20; i++) console.log(asLine(instantaneous(round, kept)));
 """
     command = [NODE, "--input-type=module", "-e", program]
-    kept, *sent = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.split()
+    kept, *sent = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True).stdout.split()
     reports = {survey.decode(base64.b64decode(line))[0] for line in sent}
     assert reports == {tuple(int(kept, 16).to_bytes(4, "little"))}  # fails with a probability below 1e-9
 

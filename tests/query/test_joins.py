@@ -1,13 +1,13 @@
 """Joins of private tables: what each side retains, what one unit can produce, and that nothing else decides."""
 
 import random
-import time
 from dataclasses import replace
 from fractions import Fraction
 
 import pyarrow
 import pytest
 from tests.query.worlds import SECRET
+from tests.timing import times_as_long
 
 import noisette as nz
 from noisette.engines.duckdb.source import DuckDB
@@ -206,14 +206,8 @@ def test_time_does_not_grow_with_the_rows_of_one_person():
     joins = " ".join(f"JOIN orders t{i} USING (id)" for i in range(1, 5))
     text = f"SELECT count(*) AS n FROM orders t0 {joins}"
 
-    def cost(rows):
-        start = time.process_time()
-        exact(text, schema, {"orders": owned(rows)})
-        return time.process_time() - start
-
-    cost(2)
-    few, many = (min(cost(rows) for _ in range(3)) for rows in (2, 99))
-    assert many < 20 * (few + 0.05)
+    few, many = (lambda rows=rows: exact(text, schema, {"orders": owned(rows)}) for rows in (2, 99))
+    assert times_as_long(many, few, rounds=3) < 10  # about 1
 
 
 @pytest.mark.slow

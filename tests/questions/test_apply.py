@@ -2,11 +2,11 @@
 
 import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
+from tests import services
 
 import noisette as nz
 from noisette.errors import InputError, NoisetteError
@@ -16,7 +16,6 @@ from noisette.sandbox import running
 pytest.importorskip("cloudpickle")
 pytestmark = pytest.mark.skipif(running.machine() is None, reason="functions are run on Linux only")
 
-ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult.csv"
 N, WARDS = 300, ["east", "north", "south"]
 VISITS = pyarrow.table(
     {
@@ -268,12 +267,11 @@ def test_advice_for_overlapping_blocks_and_for_votes():
 def test_coefficients_of_a_model_of_real_people(monkeypatch):
     monkeypatch.setenv("NOISETTE_PARALLEL", str(min(2, len(os.sched_getaffinity(0)))))
     pytest.importorskip("sklearn", reason="the model is one of scikit-learn")
-    if not ADULT.exists():
-        pytest.skip("optional data ../shared/data/adult.csv is not there")
+    adult = services.optional("data/adult.csv")
     names, high = ["age", "education-num", "hours-per-week"], [84, 15, 98]
     columns = {n: {"type": "integer", "bounds": [0, t], "nullable": False} for n, t in zip(names, high, strict=True)}
     columns["income>50K"] = {"type": "integer", "bounds": [0, 1], "nullable": False}
-    curator = nz.open({"adult": str(ADULT)}, budget=100, policy={"tables": {"adult": {"columns": columns}}})
+    curator = nz.open({"adult": str(adult)}, budget=100, policy={"tables": {"adult": {"columns": columns}}})
 
     def coefficients(rows):
         from sklearn.linear_model import LogisticRegression
@@ -287,7 +285,7 @@ def test_coefficients_of_a_model_of_real_people(monkeypatch):
     )
     from pyarrow import csv
 
-    plain = coefficients(csv.read_csv(ADULT))
+    plain = coefficients(csv.read_csv(adult))
     answer = curator.ask(question, spend=20)
     found = [number(answer, name) for name in names]
     half = [float(answer[name].high[0] - answer[name].low[0]) / 2 for name in names]

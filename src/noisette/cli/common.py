@@ -142,14 +142,25 @@ def examples(*lines: str) -> str:
 
 @contextmanager
 def patience(what: str) -> Iterator[None]:
-    """A sign of life on the error stream of a terminal, with the step that is done; the same whatever the data are."""
+    """A sign of life on the error stream of a terminal, with the step that is done; the same whatever the data are.
+
+    Each step is drawn as it begins: what a terminal shows does not depend on when the spinner turns.
+    """
+    from rich.live import Live
+    from rich.spinner import Spinner
     from rich.text import Text
 
     shown = console(err=True)
     if not shown.is_terminal:
         yield
         return
-    with shown.status(Text(f"{what} …")) as status, showing(lambda step: status.update(Text(f"{what} … {step}"))):
+    spinner = Spinner("dots", Text(f"{what} …"), style="status.spinner")
+
+    def show(step: str) -> None:
+        spinner.update(text=Text(f"{what} … {step}"))
+        live.refresh()
+
+    with Live(spinner, console=shown, refresh_per_second=12.5, transient=True) as live, showing(show):
         yield
 
 

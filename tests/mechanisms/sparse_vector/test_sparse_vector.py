@@ -5,13 +5,13 @@ import itertools
 import json
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests import services
 from tests.goodness import ALPHA, p_value
 from tests.tapes import Script
 
@@ -29,7 +29,6 @@ from noisette.privacy.sensitivity import Sensitivity
 
 ADD_REMOVE, REPLACE = nz.Neighbours.ADD_REMOVE, nz.Neighbours.REPLACE
 TINY = "1/60"  # a scale at which noise is other than 0 once in e^60
-LIST = Path(__file__).parents[4] / "shared" / "check_values.json"
 
 
 def one_sided(scale, reach):
@@ -271,10 +270,9 @@ def test_what_is_asked_for_is_kept_exactly(epsilon, size, positives, monotone):
     assert calibrate(NumericSparse, epsilon, sensitivity=size, positives=positives).guarantee(size) == Pure(epsilon)
 
 
-@pytest.mark.skipif(not LIST.exists(), reason="the shared list is not here")
 @pytest.mark.parametrize("name", ["svt_scales_c1_eps1", "svt_scales_c5_eps1", "svt_scales_c10_eps0.5"])
 def test_scales_are_the_known_ones(name):
-    value = next(v for v in json.loads(LIST.read_text()) if v["name"] == name)
+    value = next(v for v in json.loads(services.optional("check_values.json").read_text()) if v["name"] == name)
     c, epsilon, expected = value["inputs"]["c"], Fraction(value["inputs"]["epsilon"]), value["expected"]
     m, one_way = (calibrate(SparseVector, epsilon, positives=c, monotone=way) for way in (False, True))
     assert float(m.threshold_scale) == pytest.approx(expected["optimal_threshold"], rel=1e-12)
