@@ -14,8 +14,7 @@ from typing import Any, Literal, TypeAlias
 from noisette.errors import InputError
 from noisette.exact.number import Number, fraction, inside, nearest_float, positive, whole
 from noisette.exact.rational import as_real, float_above, precise
-from noisette.privacy.convert import zcdp_epsilon
-from noisette.privacy.convert import LARGEST_EPSILON
+from noisette.privacy.convert import LARGEST_EPSILON, zcdp_epsilon
 from noisette.privacy.guarantee import Approx, Pure, once
 from noisette.privacy.pld.ranges import BoundedRange, fixed_delta
 from noisette.privacy.pld.tight import bisected, optimal_delta
