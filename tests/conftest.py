@@ -38,11 +38,13 @@ def pytest_configure(config):
     config.pluginmanager.register(Summary(times=config.getoption("--times")))
 
 
+def pytest_ignore_collect(collection_path):
+    return True if quick.of_another_part(collection_path) else None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path, parent):
     """Doctests are in `src`; to look for them in test files costs time and finds none."""
-    if quick.of_another_part(file_path):
-        return []
     found = yield
     return [each for each in found if type(each) is pytest.Module]
 
