@@ -7,7 +7,6 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 WORKERS ?= auto
 PYTEST = .venv/bin/python -m pytest
 SHARED = --dist worksteal --maxprocesses 8
-QUICK = -m "not slow" --hypothesis-profile quick -q
 QUIETLY = -qq --disable-pip-version-check
 
 MINUTES ?= 60
@@ -33,7 +32,7 @@ nightly: .venv/.stamp     ## what protects something rare at a great cost: each 
 
 test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
 	$(call which-python,.venv-oldest)
-	@.venv-oldest/bin/python -m pytest $(QUICK) --times $(SHARED) -n $(WORKERS)
+	@.venv-oldest/bin/python -m tests.quick --times
 
 soak: .venv/.stamp     ## kill a process that charges a ledger, a thousand times
 	@NOISETTE_SOAK=1000 $(PYTEST) tests/ledger/test_crash.py -q
@@ -48,7 +47,7 @@ check: .venv/.stamp     ## format, lint, types and the quick tests: within two m
 	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/mypy
-	@$(PYTEST) $(QUICK) $(SHARED) -n 2
+	@.venv/bin/python -m tests.quick
 
 slow: .venv/.stamp     ## measure the quick tests and list those that are not
 	@.venv/bin/python -m tests.slow
