@@ -14,7 +14,7 @@ MINUTES ?= 60
 # Without its cache, each worker compiles every test file anew, at every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test nightly test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
+.PHONY: help demo test nightly test-site test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -29,6 +29,9 @@ test: .venv/.stamp     ## every test, the slow ones too; not the nightly ones
 
 nightly: .venv/.stamp     ## what protects something rare at a great cost: each case says what
 	@$(PYTEST) $(SHARED) -n $(WORKERS) --times -m nightly
+
+test-site: .venv/.stamp     ## the documentation becomes a site without a warning
+	@$(PYTEST) -q tests/test_site.py
 
 test-oldest: .venv-oldest/.stamp     ## the quick tests with the oldest versions that pyproject.toml allows
 	$(call which-python,.venv-oldest)

@@ -22,7 +22,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.nightly("builds all pages: a step of .ci/run")
+@pytest.mark.nightly("builds all pages: `make test-site`, a step of .ci/run")
 def test_every_page_is_there_and_nothing_comes_from_a_network(site):
     for page in (ROOT / "docs").rglob("*.md"):
         if "_build" not in page.parts:
@@ -31,7 +31,7 @@ def test_every_page_is_there_and_nothing_comes_from_a_network(site):
     assert re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*"', index) == []
 
 
-@pytest.mark.nightly("builds all pages: a step of .ci/run")
+@pytest.mark.nightly("builds all pages: `make test-site`, a step of .ci/run")
 def test_every_public_name_is_in_the_reference_and_can_be_searched(site):
     found = (site / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(found.removeprefix("Search.setIndex(").rstrip(")"))
