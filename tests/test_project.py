@@ -24,7 +24,7 @@ PACKAGE = ROOT / "src" / "noisette"
 # A module imports from its own subpackage and from lower layers; equal numbers are siblings and do not mix.
 # "" is noisette/__init__.py: it gathers what is below, and only the shells above may import it.
 LAYERS = {
-    "errors": -1,
+    "errors": -2,
     "names": -1,
     "process": -1,
     "progress": -1,

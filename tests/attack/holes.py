@@ -35,6 +35,17 @@ def _public(name: str, column: str, type: str, values: list[str]) -> dict[str, T
 
 
 HOLES: dict[str, tuple[World, Question]] = {
+    "a row of a sub-query for each other key of a unit": (
+        _world(
+            {"u": "BIGINT", "g": "VARCHAR"},
+            [("1", "'a'"), ("1", "'b'"), ("1", "'c'"), ("2", "'a'")],
+            victim="1",
+            other=[("1", "'a'")],
+            unit="u",
+            rows=3,
+        ),
+        Question(source="(SELECT u, g, COUNT(*) AS k FROM v GROUP BY u, g) AS v", aggregates=COUNTED),
+    ),
     "a value beyond the bounds of a declared key beside an unknown one": (
         _world(
             {"z": "BIGINT", "k": "BIGINT"},

@@ -103,6 +103,20 @@ def test_a_ladder_has_no_guarantee():
         _ = Ladder([0, 1], step="0.1").guarantee
 
 
+def test_every_counter_is_tried_under_replace_by_a_quick_row():
+    """A counter that takes replace for add/remove is wrong by a factor of two, and nothing else shows it."""
+    counters = [cls for cls in found() if ".streams." in cls.__module__ and hasattr(cls, "deviations")]
+    assert {cls.__name__ for cls in counters} >= {
+        "TreeCounter",
+        "SquareRootCounter",
+        "BufferedCounter",
+        "SlidingWindow",
+    }
+    assert [
+        cls for cls in counters if not any("replace" in name and not row.slow for name, row in ROWS[cls].items())
+    ] == []
+
+
 # A state that is seized twice
 
 

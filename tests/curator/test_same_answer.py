@@ -68,6 +68,14 @@ def test_another_question_is_paid_for(asked, name):
     assert (curator.budget.spent.epsilon, source.computed) == (before + 1, computed + 1)
 
 
+@pytest.mark.parametrize("spend", ["1/1000", 2])
+def test_another_spend_is_paid_for(asked, spend):
+    curator, source, _ = asked
+    before, computed = curator.budget.spent.epsilon, source.computed
+    curator.sql(BASE, spend=spend)
+    assert (curator.budget.spent.epsilon, source.computed) == (before + Fraction(spend), computed + 1)
+
+
 def test_another_spend_is_paid_for_and_noised_anew():
     curator = opened(nz.Pure(10))
     first, second = (curator.sql(BASE, spend=spend)["n"].values.to_pylist() for spend in (1, "1/1000"))

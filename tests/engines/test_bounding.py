@@ -10,10 +10,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engines.pieces import in_one_piece, pieces, pytest_generate_tests  # noqa: F401
 from tests.goodness import ALPHA, p_value
 
 from noisette.engines.bounding import choice, dense, firsts, retained
 from noisette.engines.bounding import keys as packed
+from noisette.engines.bounding import words as words_module
 from noisette.engines.bounding.words import found
 from noisette.errors import InputError
 from noisette.query.schema import Limits
@@ -117,6 +119,7 @@ def test_the_surviving_rows_are_those_of_the_definition(table, key, bounds):
     assert_bounded(left, bounds)
 
 
+@in_one_piece
 @pytest.mark.parametrize(
     "bounds", [Limits(groups=3), Limits(rows_per_group=2), Limits(rows=4), Limits(groups=2, rows_per_group=2, rows=3)]
 )
@@ -151,6 +154,7 @@ def test_without_groups_both_bounds_on_rows_apply(table, bounds):
     assert left == reference([(u, 0, r) for u, _, r in table], KEY, replace(bounds, groups=None))
 
 
+@in_one_piece
 @pytest.mark.parametrize("group", [np.zeros(100_000, np.int64), None], ids=["one group", "no group"])
 def test_each_row_has_the_same_chance_however_many_are_alike(group):
     """A unit with 9 rows of one sort and one of another keeps the other one once in ten times."""
@@ -170,6 +174,34 @@ def test_rows_without_content_are_counted_alike():
     left = Counter(zip(unit[mask], group[mask], strict=True))
     assert left == Counter(zip(unit[order][again], group[order][again], strict=True))
     assert mask.sum() == 250
+
+
+# Pieces
+
+
+def one_piece_for_itself(self, ordered):
+    """`Layout.first` as it would be if each piece began like the one before."""
+    begins = np.ones(len(ordered), np.bool_)
+    for piece in packed.pieces(len(ordered)):
+        begins[piece] = packed.starts(self.owner(ordered[piece]))
+        if piece.start:
+            begins[piece.start] = self.owner(ordered[piece.start]) != self.owner(ordered[piece.start])
+    return np.flatnonzero(begins)
+
+
+EVEN = [(unit, group, 0) for unit in range(4) for group in range(8)]
+
+
+@in_one_piece
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_a_unit_that_begins_at_a_seam_is_a_unit_of_its_own(monkeypatch, size):
+    """Each of four units begins at a multiple of eight: the twin retains all rows of three of them."""
+    monkeypatch.setattr(words_module, "_CHUNK", size)
+    bounds = Limits(groups=3, rows_per_group=1)
+    assert surviving(EVEN, KEY, bounds) == reference(EVEN, KEY, bounds)
+    monkeypatch.setattr(packed.Layout, "first", one_piece_for_itself)
+    with pytest.raises(AssertionError):
+        assert_bounded(surviving(EVEN, KEY, bounds), bounds)
 
 
 # Ties
@@ -194,9 +226,13 @@ def weaken(monkeypatch, cut):
     monkeypatch.setattr(choice, "Tags", Weak)
 
 
+@cache
+def by_definition(seed, bounds, cut):
+    return reference(crowd(seed), KEY, bounds, cut)
+
+
 def agrees(seed, bounds, cut):
-    left = surviving(crowd(seed), KEY, bounds)
-    return left == reference(crowd(seed), KEY, bounds, cut)
+    return surviving(crowd(seed), KEY, bounds) == by_definition(seed, bounds, cut)
 
 
 TIED_BOUNDS = [Limits(groups=2), Limits(rows_per_group=2), Limits(rows=5), Limits(groups=3, rows_per_group=2, rows=4)]
@@ -245,6 +281,7 @@ def uniformity(found, size):
     return p_value([counts[some] for some in sets], [1 / len(sets)] * len(sets))
 
 
+@in_one_piece
 @pytest.mark.parametrize("bound", ["groups", "rows"])
 @pytest.mark.parametrize("size", [1, 2])
 def test_every_set_of_groups_survives_equally_often(bound, size):
@@ -252,11 +289,13 @@ def test_every_set_of_groups_survives_equally_often(bound, size):
     assert uniformity([some for number in range(5) for some in choices(bytes([number] * 16), bounds)], size) > ALPHA
 
 
+@in_one_piece
 def test_a_choice_without_a_key_is_not_uniform(monkeypatch):
     monkeypatch.setattr(choice.Tags, "groups", lambda self, unit, group: group.view(np.uint64) << np.uint64(50))
     assert uniformity(choices(KEY, Limits(groups=2)), 2) < ALPHA
 
 
+@in_one_piece
 def test_another_key_is_another_choice():
     """Independent choices of 2 of 5 agree with chance 1/10."""
     first, second = choices(KEY, Limits(groups=2)), choices(bytes(16), Limits(groups=2))
@@ -270,6 +309,7 @@ def test_another_key_is_another_choice():
 N = 200_000
 
 
+@in_one_piece
 @pytest.mark.parametrize(
     ("unit", "bounds", "count"),
     [
@@ -344,6 +384,7 @@ def test_found_is_searchsorted(known, values):
 # Input
 
 
+@in_one_piece
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, "3"])
 @pytest.mark.parametrize("name", ["groups", "rows_per_group", "rows"])
 def test_a_bound_is_a_whole_number(name, value):
@@ -351,6 +392,7 @@ def test_a_bound_is_a_whole_number(name, value):
         Limits(**{name: value})
 
 
+@in_one_piece
 @pytest.mark.parametrize(
     "change",
     [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.engines.pieces import in_one_piece, pieces, pytest_generate_tests  # noqa: F401
 from tests.engines.test_bounding import CUTS, KEY, crowd, reference
 
 from noisette.engines.bounding import choice, first_groups
@@ -20,8 +21,8 @@ def surviving(table, limit, parts=1, least=0):
     """The rows that are left, if they come in parts."""
     unit, group = (np.array(column, np.int64) for column in zip(*table, strict=True)) if table else ([], [])
     cuts = np.linspace(0, len(table), parts + 1).astype(int)
-    pieces = [(np.array(unit[a:b], np.int64) + least, np.array(group[a:b], np.int8)) for a, b in pairwise(cuts)]
-    masks = first_groups(pieces, groups=GROUPS, limit=limit, key=KEY)
+    parts = [(np.array(unit[a:b], np.int64) + least, np.array(group[a:b], np.int8)) for a, b in pairwise(cuts)]
+    masks = first_groups(parts, groups=GROUPS, limit=limit, key=KEY)
     return None if masks is None else np.concatenate(masks).astype(bool)
 
 
@@ -42,6 +43,7 @@ def test_the_groups_are_those_of_the_definition(table, limit, parts, least):
         assert found.tolist() == expected(table, limit, least).tolist()
 
 
+@in_one_piece
 @pytest.mark.parametrize("limit", [1, 3, GROUPS - 1])
 def test_tables_in_several_pieces_agree_too(monkeypatch, limit):
     monkeypatch.setattr(choice, "_ENTRIES", 3 * GROUPS)

@@ -120,6 +120,23 @@ def test_a_database_is_known_by_its_data(tmp_path, server):
     assert not (state() / "ledgers").exists()
 
 
+def test_a_charge_is_remembered_before_it_counts(tmp_path):
+    """Of a ledger alone: the place and the data are noted, and with each charge the head before it."""
+    place, other = tmp_path / "x.ledger", tmp_path / "y.ledger"
+    book = open_ledger(place, budget=Pure(1), elsewhere=elsewhere(place, ["content"]))
+    assert not elsewhere(place, ["content"]).known()
+    book.charge("q", Pure("0.5"), [])
+    opened, first = elsewhere(place).head(), book.head()
+    assert opened.number == first.number - 1
+    book.charge("r", Pure("0.25"), [])
+    assert elsewhere(place).head() == first
+    book.close()
+    delete(place)
+    for where, what in ((place, []), (place, ["content"]), (other, ["content"])):
+        with pytest.raises(KnownError):
+            open_ledger(where, budget=Pure(1), elsewhere=elsewhere(where, what))
+
+
 # Ledgers that were put back
 
 

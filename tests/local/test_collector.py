@@ -267,6 +267,15 @@ def test_runs_are_looked_at_across_pieces(monkeypatch):
     assert not is_run(rows)
 
 
+@pytest.mark.parametrize("size", [SIZE + 1, 64, 100])
+def test_streams_are_read_in_pieces(monkeypatch, size):
+    monkeypatch.setattr("noisette.local.collector._CHUNK", size)
+    data, foreign = records(SURVEY, 30), records(Round(local.OUE(1, domain=500)), 2)
+    noisy = data[: 5 * SIZE] + foreign + data[5 * SIZE : -3]
+    assert rejected(noisy) == (29, 0, {"foreign": 2, "malformed": 1})
+    assert rejected(as_lines(data, SIZE).encode()) == (30, 0, {})
+
+
 @pytest.mark.slow
 def test_long_streams_are_read_in_pieces(monkeypatch):
     monkeypatch.setattr("noisette.local.collector._CHUNK", 100)

@@ -4,12 +4,15 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
+from tests.tapes import walk
 
 from noisette import local
 from noisette.errors import InputError
 from noisette.local.affine import prime_from
+from noisette.local.bitsets import has
 from noisette.local.frequencies import on_simplex
 from noisette.local.hadamard import transformed
 from noisette.local.intervals import binomial_means
@@ -105,12 +108,29 @@ def test_rappor_accounts_for_one_report_and_for_all():
 
 def test_rappors_permanent_bits_are_as_private_as_stated():
     m = local.Rappor(f="1/2", p="1/3", q="2/3", domain=4, length=7, hashes=2)
-    filters = [set(bloom_bits(v, 7, 2)) for v in range(4)]
-    differ = max(len(a ^ b) for a, b in itertools.combinations(filters, 2))
-    assert differ == 4
-    ratio = ((1 - m.f / 2) / (m.f / 2)) ** differ  # the filter that agrees with one value in all bits that differ
-    assert m.guarantee_forever().epsilon == pytest.approx(math.log(ratio))
-    assert Fraction(math.floor(m.guarantee_forever().epsilon * 10**20), 10**20) <= m.guarantee_forever().epsilon
+    laws = [walk(m.permanent, value, least=0)[0] for value in range(4)]
+    assert all(len(law) == 2**7 and sum(law.values()) == 1 for law in laws)
+    worst = max(one[kept] / other[kept] for one, other in itertools.permutations(laws, 2) for kept in one)
+    assert m.guarantee_forever().epsilon == pytest.approx(math.log(worst))
+    assert log_down(worst) <= m.guarantee_forever().epsilon
+
+
+def log_down(x):
+    """Twenty digits of a logarithm, rounded down."""
+    with mpmath.workdps(40):
+        return Fraction(int(mpmath.floor(mpmath.log(mpmath.mpf(x.numerator) / x.denominator) * 10**20)), 10**20)
+
+
+@pytest.mark.parametrize("f", ["1/4", "1/2", "9/10"])
+def test_rappor_flips_each_permanent_bit_half_as_often_as_f_says(f):
+    m = local.Rappor(f=f, p="1/3", q="2/3", domain=2, length=3, hashes=1)
+    for value in range(2):
+        ones = bloom_bits(value, 3, 1)
+        law, dropped = walk(m.permanent, value, least=0)
+        assert dropped == 0
+        for i in range(3):
+            flipped = sum(chance for kept, chance in law.items() if has(kept, i) != (i in ones))
+            assert flipped == m.f / 2
 
 
 # Decoding

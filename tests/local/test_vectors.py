@@ -10,6 +10,7 @@ from tests.goodness import ALPHA
 
 from noisette import local
 from noisette.errors import InputError
+from noisette.local.contract import Aggregate
 from noisette.local.vectors import UNIT, _normal, _scale, candidate, examples
 from noisette.privacy import Pure
 
@@ -58,6 +59,19 @@ def test_the_mean_of_many_is_found_with_the_stated_variance(vector):
     assert np.abs(found.mean - vector).max() < 5 * (stated / 4 / people) ** 0.5
     low, high = found.interval(0.99)
     assert ((low <= vector) & (vector <= high)).all()
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 1, 3, 8])  # scales below and above 1
+@pytest.mark.parametrize("people", [10**5, 10**9])
+def test_an_interval_is_as_wide_as_the_noise(epsilon, people):
+    """Of one coordinate: the variance along a vector, or across it, is that of a candidate over the scale's square."""
+    protocol, norm = local.PrivUnitG(epsilon, dimension=2, norm=2, candidates=64, top=8), 2
+    low, high = protocol.estimate(Aggregate(protocol, np.zeros(2, np.int64), people)).interval(0.95)
+    across = norm / protocol.scale / math.sqrt(people)  # the deviation of the mean, for one candidate's unit variance
+    along = across * math.sqrt(max(1.0, _scale(math.exp(protocol.epsilon), 64, 8)[1]))
+    half = (high - low) / 2
+    assert (half > 1.96 * along).all()
+    assert (half < (3.5 if people == 10**9 else 6) * along).all()
 
 
 @pytest.mark.parametrize("protocol", examples, ids=repr)

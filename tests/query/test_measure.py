@@ -40,6 +40,22 @@ def test_a_sum_moves_as_far_as_is_stated_and_no_farther(low, high, part):
     assert max(np.abs(v).max() for v in moves) <= stated.linf
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_rows_that_go_and_rows_that_come_move_a_sum_as_far_as_is_stated(low, high, rows):
+    """A unit of a join of two: as many rows come as go, in any of two groups, or in the only one."""
+    for groups, times in itertools.product((1, 2), (1, 2)):
+        most = times * rows  # under replace those of both units
+        found = {tuple(v) for v in vectors(low, high, Contribution(2, most, most)) if groups == 2 or not v[1]}
+        moves = np.array([np.subtract(a, b) for a, b in itertools.product(found, repeat=2)])
+        part, relation = Contribution(groups, rows, rows, returns=True), (ADD_REMOVE, REPLACE)[times - 1]
+        stated = sensitivity(Measure("sum", low=low, high=high), part, relation)
+        reached = [np.abs(moves).sum(axis=1).max(), (moves**2).sum(axis=1).max(), np.abs(moves).max()]
+        norms = [stated.l1, stated.l2_squared, stated.linf]
+        assert all(a <= b for a, b in zip(reached, norms, strict=True))
+        assert reached == norms or low < 0 < high != -low  # both ends of a sign: no table has the larger one twice
+
+
 # Few declared groups
 
 FEW = [

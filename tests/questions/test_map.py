@@ -76,6 +76,19 @@ def test_points_outside_the_bounds_are_left_out():
     assert np.abs(value.x - truth(8.25, 47.25, 8.75, 47.75, (16, 16))).max() < 0.5
 
 
+@pytest.mark.parametrize("bounds", [(8.25, 47.25, 8.75, 47.75), (8, 47, 9, 47.5), ("8.1", 47, "8.2", 48)], ids=str)
+def test_a_map_lies_where_it_was_asked(bounds):
+    """Ends, shape and counts: a point just within each corner, and one just beyond."""
+    west, south, east, north = map(float, bounds)
+    near = [(west, south), (east - 1e-6, north - 1e-6)]
+    beyond = [(max(west - 0.01, 7), south + 0.1), (west + 0.01, min(north + 0.01, 49))]
+    lon, lat = zip(*(near + beyond), strict=True)
+    found = opened(1, pyarrow.table({"u": range(4), "lon": lon, "lat": lat}), {n: COLUMNS[n] for n in ENDS})
+    value = found.ask(nz.Map("lon", "lat", bounds=bounds, cells=2, strategy="quadtree"), spend=HUGE).value
+    assert value.bounds == pytest.approx((west, south, east, north))
+    assert np.round(value.x).tolist() == [[1, 0], [0, 1]]  # fails with p < e^-1000
+
+
 def test_points_outside_do_not_use_up_the_limit_of_a_unit():
     table = pyarrow.table({"u": [1] * 50 + [2], "lon": [8.1] * 49 + [8.9] * 2, "lat": [47.5] * 51})
     found = opened(1, table, {name: COLUMNS[name] for name in ("lon", "lat")})

@@ -27,6 +27,7 @@ from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.local.contract import LocalProtocol, Report, pure_of
 from noisette.privacy import Pure
+from noisette.process import Origin
 
 __all__ = ["Memo"]
 
@@ -46,6 +47,7 @@ class Memo:
     protocol: LocalProtocol
     most: int
     kept: dict[Any, Report] = field(default_factory=dict)
+    _origin: Origin = field(default_factory=Origin, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.most = whole(self.most, "most")
@@ -57,6 +59,7 @@ class Memo:
         """Return the kept report of a value, or draw and keep one."""
         key = tuple(np.asarray(value).tolist()) if isinstance(value, list | np.ndarray) else value
         if not isinstance(key, Hashable) or key not in self.kept:
+            self._origin.check("device's memory")
             report = self.protocol.client(value, rng)  # refuses bad values before anything is kept
             if len(self.kept) == self.most:
                 raise InputError(f"This device has reported {self.most} distinct values, its most: send nothing.")

@@ -205,6 +205,7 @@ ROWS: dict[type, dict[str, Row]] = {
     },
     BufferedCounter: {
         "one event": Row(0.9999, lambda: counter(buffers())),
+        "replace, two steps": Row(0.68, lambda: counter(buffers(2, neighbours=REPLACE), 2)),
         "replace": Row(0.78, lambda: counter(buffers(neighbours=REPLACE)), slow=True),
         "apart": Row(0.9999, lambda: counter(buffers(who=APART)), slow=True),
         "fading": Row(0.9999, lambda: counter(buffers(who=TWICE, half_life=2)), slow=True),
@@ -214,17 +215,19 @@ ROWS: dict[type, dict[str, Row]] = {
     },
     SlidingWindow: {
         "tree": Row(0.9999, lambda: window(SlidingWindow(tree(2, who=TWICE)))),
+        "one event, replace": Row(0.9999, lambda: window(SlidingWindow(tree(2, neighbours=REPLACE)), 4)),
         "tree, replace": Row(0.9999, lambda: window(SlidingWindow(tree(2, who=TWICE, neighbours=REPLACE))), slow=True),
         "buffers": Row(0.9999, lambda: window(SlidingWindow(buffers(2, who=TWICE))), slow=True),
         "replace": Row(0.9999, lambda: window(SlidingWindow(buffers(2, who=TWICE, neighbours=REPLACE))), slow=True),
     },
     OpeningCounter: {
         "add": Row(0.96, lambda: opening(keys())),
-        "replace": Row(0.96, lambda: opening(keys(neighbours=REPLACE)), slow=True),
+        "replace": Row(0.96, lambda: opening(keys(neighbours=REPLACE))),
     },
     Publishing: {
         "tree": Row(0.9999, lambda: publishing(days(Pure(1), events=2), steps=2)),
         "buffers": Row(0.9999, lambda: publishing(days(FINE)), slow=True),
+        "replace, two steps": Row(0.5, lambda: publishing(days(Pure(1), REPLACE, events=2), steps=2)),
         "replace": Row(0.5, lambda: publishing(days(Pure(1), REPLACE, events=2)), slow=True),
         "windows": Row(0.9999, lambda: publishing(days(Pure(1), events=2, window=2)), slow=True),
         "fading": Row(0.9999, lambda: publishing(days(FINE, events=2, half_life=1)), slow=True),

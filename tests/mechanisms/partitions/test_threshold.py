@@ -199,6 +199,19 @@ def test_replacing_moves_twice_as_many_groups(noise):
     assert max(divergence(m, move, 1.0) for move in moves) <= 1e-3
 
 
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("moved", [1, 2, 3, 5])
+def test_an_odd_number_of_counts_that_replacing_moves_belongs_to_one_group_more(noise, moved):
+    """A unit in g groups moves 2 g counts, so what is stated for units must hold where an odd number is moved."""
+    promise, far = Approx(1, "1e-3", neighbours=REPLACE), Sensitivity(moved, moved, 1, moved, neighbours=REPLACE)
+    m = Threshold.calibrated(promise, far, noise=noise)
+    assert 2 * m.groups == moved + moved % 2
+    for_units, for_moves = m.guarantee(neighbours=REPLACE), m.guarantee(far)
+    assert for_moves <= promise
+    assert for_units.epsilon >= for_moves.epsilon
+    assert for_units.delta >= for_moves.delta
+
+
 @pytest.mark.slow_after(1)
 @pytest.mark.parametrize("m", [Threshold(1, 6), Threshold(2, 8, noise="gaussian", epsilon=1)])
 def test_draws_follow_the_law(m):

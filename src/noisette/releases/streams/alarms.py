@@ -29,6 +29,7 @@ from noisette.mechanisms import SparseVector
 from noisette.mechanisms.sparse_vector.stream import State
 from noisette.privacy import Guarantee, Neighbours, Pure, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.releases.linear import pure_part
 
 __all__ = ["Alarm"]
@@ -139,10 +140,11 @@ class Watching:
     """A stream that is watched."""
 
     def __init__(self, alarm: Alarm, comparing: State, statistic: int) -> None:
-        self._alarm, self._comparing, self._statistic = alarm, comparing, statistic
+        self._alarm, self._comparing, self._statistic, self._origin = alarm, comparing, statistic, Origin()
 
     def step(self, x: int, rng: Random = SYSTEM) -> int | None:
         """None while it is quiet; in an alarm, about how much more than usual has come since the last one."""
+        self._origin.check("alarm")
         alarm, kept = self._alarm, list[State]()
         self._statistic = int(alarm._next(self._statistic, min(max(_number(x, "x"), -_LARGEST), _LARGEST)))
         gap = alarm.mechanism.resume(self._comparing, rng, keep=kept.append).ask(self._statistic)
@@ -154,6 +156,7 @@ class Watching:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it; SECRET."""
+        self._origin.check("alarm")
         return {"comparing": asdict(self._comparing), "statistic": self._statistic}
 
 

@@ -36,8 +36,9 @@ from noisette.exact.vector import discrete_gaussian, discrete_laplace
 from noisette.mechanisms import Gaussian, Geometric
 from noisette.privacy import ZCDP, Approx, Guarantee, Neighbours, Promise, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.releases.streams.buffers import SCALE, Buffers, best_buffers
-from noisette.releases.streams.contract import Floats, read_horizon, read_keys, read_step
+from noisette.releases.streams.contract import STREAM, Floats, read_horizon, read_keys, read_step
 from noisette.releases.streams.lanes import Lanes, Numbers, read, texts
 from noisette.releases.streams.participation import ONCE, Participation
 
@@ -170,11 +171,12 @@ class Running:
         self, counter: BufferedCounter, lanes: Lanes, steps: int, buffers: list[Numbers], sums: Numbers
     ) -> None:
         self._counter, self._lanes, self.steps, self._buffers, self._sums = counter, lanes, steps, buffers, sums
+        self._origin = Origin()
 
     def step(self, x: Any, rng: Random = SYSTEM) -> NDArray[np.int64]:
         """Release the sums after one more step, in which x came."""
         lanes, made = self._lanes, self._counter
-        came = read_step(x, lanes.many, self.steps, made.horizon)
+        came = read_step(x, lanes.many, self.steps, made.horizon, self._origin)
         largest = (1 << 61) >> made.horizon.bit_length()
         z, bias = fine_gaussian(made.sigma, made.bits, lanes, rng), 1 << made._room
         taken, kept = lanes.of(np.zeros(lanes.many, np.int64)), []
@@ -198,6 +200,7 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it."""
+        self._origin.check(STREAM)
         made = self._counter.buffers
         return {
             "made": [str(self._counter.sigma), list(made.gaps), list(made.inflows), made.fade],

@@ -18,17 +18,21 @@ from noisette.exact.number import whole
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.releases.streams.participation import Participation
 
-__all__ = ["Counter", "Floats", "Running", "read_horizon", "read_keys", "read_step"]
+__all__ = ["STREAM", "Counter", "Floats", "Running", "read_horizon", "read_keys", "read_step"]
 
 MOST_STEPS = 1 << 40
+
+STREAM = "stream of sums"
+"""What an error calls sums that go on."""
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
 class Running(Protocol):
-    """Sums so far, one for each key."""
+    """Sums so far, one for each key. A forked process cannot go on with them: that would release them twice."""
 
     @property
     def steps(self) -> int:
@@ -100,8 +104,9 @@ def read_keys(many: int, most: int) -> int:
     return many
 
 
-def read_step(x: Any, many: int, steps: int, horizon: int) -> NDArray[Any]:
-    """Read what came in a step after `steps` others: a whole number for each key."""
+def read_step(x: Any, many: int, steps: int, horizon: int, origin: Origin) -> NDArray[Any]:
+    """Read what came in a step after `steps` others: a whole number for each key; not in a forked process."""
+    origin.check(STREAM)
     came = np.asarray(x)
     if steps >= horizon:
         raise BudgetError(f"All {horizon:,} steps of this stream are over: begin another one.")

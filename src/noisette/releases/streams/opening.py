@@ -26,9 +26,10 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Approx, Guarantee, Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.query.kind import Value
 from noisette.releases.streams.buffered import BufferedCounter
-from noisette.releases.streams.contract import Floats
+from noisette.releases.streams.contract import STREAM, Floats
 from noisette.releases.streams.participation import ONCE, Participation
 
 __all__ = ["OpeningCounter", "reaching"]
@@ -127,9 +128,11 @@ class Opening:
         self, made: OpeningCounter, steps: int, keys: list[Value], opened: list[Value], running: dict[str, Any]
     ) -> None:
         self._made, self.steps, self.keys, self.opened, self._running = made, steps, keys, opened, running
+        self._origin = Origin()
 
     def step(self, came: Mapping[Value, int], rng: Random = SYSTEM) -> list[int]:
         """Release the sums of all open keys, in the order in which they opened, after what came in this step."""
+        self._origin.check(STREAM)
         known, counter = set(self.keys), self._made.counter
         new = [key for key in came if key not in known]
         silent = self._silent(max(1, len(new)), rng)
@@ -151,6 +154,7 @@ class Opening:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it."""
+        self._origin.check(STREAM)
         return {"steps": self.steps, "keys": self.keys, "opened": self.opened, "running": self._running}
 
 

@@ -25,9 +25,10 @@ from noisette.exact.rational import sqrt_down, sqrt_up
 from noisette.mechanisms import Gaussian
 from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.releases.linear import variance_of
 from noisette.releases.streams.buffers import square_root_square
-from noisette.releases.streams.contract import Floats, read_horizon, read_keys, read_step
+from noisette.releases.streams.contract import STREAM, Floats, read_horizon, read_keys, read_step
 from noisette.releases.streams.participation import ONCE, Participation
 
 __all__ = ["SquareRootCounter"]
@@ -107,6 +108,7 @@ class Running:
 
     def __init__(self, counter: SquareRootCounter, came: NDArray[np.int64], noisy: Floats) -> None:
         self._counter, self._came, self._noisy = counter, came, noisy
+        self._origin = Origin()
 
     @property
     def steps(self) -> int:
@@ -115,7 +117,7 @@ class Running:
 
     def step(self, x: Any, rng: Random = SYSTEM) -> Floats:
         """Release the sums after one more step, in which x came."""
-        came = read_step(x, self._came.shape[1], self.steps, min(self._counter.horizon, _KEPT))
+        came = read_step(x, self._came.shape[1], self.steps, min(self._counter.horizon, _KEPT), self._origin)
         t = self.steps + 1
         history = np.vstack([self._came, np.clip(came, -_LARGEST, _LARGEST)])
         exact = _weights(t)[::-1] @ history  # below 2^20 2^31 sqrt(t): within 64 bits
@@ -125,6 +127,7 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it."""
+        self._origin.check(STREAM)
         return {"many": self._came.shape[1], "came": self._came.tolist(), "noisy": self._noisy.tolist()}
 
 

@@ -28,8 +28,9 @@ from noisette.exact.random import SYSTEM, Random
 from noisette.mechanisms import Geometric
 from noisette.privacy import Guarantee, Neighbours, Spend, as_promise
 from noisette.privacy.sensitivity import Sensitivity
+from noisette.process import Origin
 from noisette.releases.linear import pure_part, variance_of
-from noisette.releases.streams.contract import Floats, read_horizon, read_keys, read_step
+from noisette.releases.streams.contract import STREAM, Floats, read_horizon, read_keys, read_step
 from noisette.releases.streams.participation import ONCE, Participation
 
 __all__ = ["TreeCounter", "best_fan", "digits"]
@@ -117,11 +118,12 @@ class Running:
 
     def __init__(self, counter: TreeCounter, steps: int, sums: NDArray[np.int64], noise: NDArray[np.int64]) -> None:
         self._counter, self.steps, self._sums, self._noise = counter, steps, sums, noise
+        self._origin = Origin()
 
     def step(self, x: Any, rng: Random = SYSTEM) -> NDArray[np.int64]:
         """Release the sums after one more step, in which x came."""
         made = self._counter
-        came = read_step(x, len(self._sums), self.steps, made.horizon)
+        came = read_step(x, len(self._sums), self.steps, made.horizon, self._origin)
         noise = self._noise.copy()
         for level in range(made.levels):
             if self.steps % made.fan ** (level + 1) == 0:  # a new node one level up: its children get noise
@@ -135,6 +137,7 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it."""
+        self._origin.check(STREAM)
         return {"steps": self.steps, "sums": self._sums.tolist(), "noise": self._noise.tolist()}
 
 

@@ -26,7 +26,8 @@ from noisette.errors import InputError
 from noisette.exact.random import SYSTEM, Random
 from noisette.privacy import Guarantee, Neighbours
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.releases.streams.contract import Counter, Floats, Running
+from noisette.process import Origin
+from noisette.releases.streams.contract import STREAM, Counter, Floats, Running
 
 __all__ = ["SlidingWindow"]
 
@@ -108,9 +109,11 @@ class Windows:
         steps: int,
     ) -> None:
         self._window, self._running, self._before, self._now, self.steps = window, running, before, now, steps
+        self._origin = Origin()
 
     def step(self, x: Any, rng: Random = SYSTEM) -> NDArray[Any]:
         """Release the sums of the last W steps, in the last of which x came."""
+        self._origin.check(STREAM)
         if len(self._now) == self._window.width:
             self._before, self._now = self._now, []
             self._running = self._window.counter.begin(len(self._before[0]))
@@ -123,6 +126,7 @@ class Windows:
 
     def state(self) -> dict[str, Any]:
         """All that `resume` needs, as JSON has it."""
+        self._origin.check(STREAM)
         return {
             "steps": self.steps,
             "running": self._running.state(),
