@@ -11,6 +11,7 @@ import os
 import re
 import sys
 import time
+from functools import partial
 
 import pytest
 from tests.mutants.cases import Record, spent
@@ -31,8 +32,9 @@ def main() -> int:
     if options.list:
         print(*chosen, sep="\n\n")
         return 0
-    begun, court = time.monotonic(), Court(chosen, Record(ROOT, SOURCES), workers=options.j, seconds=options.seconds)
     os.chdir(ROOT)
+    begun, known = time.monotonic(), Record(ROOT, SOURCES)
+    court = Court(chosen, known, workers=options.j, seconds=options.seconds, say=partial(print, flush=True))
     code = pytest.main([*QUICK, *PLAIN, *options.tests], plugins=[court])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) or len(court.verdicts) < len(chosen):
         print("The mutants were not tried: pytest ended with", code)

@@ -36,7 +36,7 @@ class Verdict:
 class Court:
     """A plugin that tries mutants in place of running the tests that were collected."""
 
-    def __init__(self, mutants: list[Mutant], known: Record, *, workers: int, seconds: float, say: Any = print) -> None:
+    def __init__(self, mutants: list[Mutant], known: Record, *, workers: int, seconds: float, say: Any) -> None:
         self.mutants, self.known, self.workers, self.seconds, self.say = mutants, known, workers, seconds, say
         self.verdicts: list[Verdict] = []
         self.failed: list[str] = []  # cases that fail without a mutation
@@ -57,6 +57,7 @@ class Court:
             verdict = found or Verdict(mutant, "one of them", "hangs", 0, 0, _HANGS)
             self.verdicts.append(verdict)
             self.say(line(verdict))
+        gc.unfreeze()
         return True
 
     # In a forked process

@@ -4,7 +4,6 @@ import os
 import pickle
 import shutil
 import signal
-import sys
 import tempfile
 import time
 import traceback
@@ -19,7 +18,7 @@ _LOOK = 0.01  # seconds
 def each(
     tasks: Iterable[Task], work: Callable[[Task], Any], *, workers: int, patience: float
 ) -> Iterator[tuple[Task, Any]]:
-    """Each task with what `work` returns of it in a process of its own; None if that dies, or takes too many seconds."""
+    """Each task with what `work` returns of it in a process of its own; None if that dies or hangs."""
     waiting, running = list(tasks), dict[int, tuple[Task, Path, float]]()
     try:
         while waiting or running:
@@ -58,10 +57,8 @@ def _start(task: Task, work: Callable[[Task], Any], scratch: Path) -> int:
 def _apart(scratch: Path) -> None:
     """Temporary files go to the scratch folder, and nothing is printed."""
     tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in range(3):
+    for number in range(3):  # what the parent has not printed yet is its own to print
         os.dup2(nowhere, number)
 
 
