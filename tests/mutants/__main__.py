@@ -1,14 +1,15 @@
 """Changes critical places one by one and runs the quick tests that reach them: is every change convicted?
 
-    python -m tests.mutants [--only PATTERN] [--tenth COMMIT] [-j N] [--seconds 30] [--list]
+    python -m tests.mutants [--only PATTERN] [--tenth COMMIT] [-j N] [--seconds 30] [--write] [--list]
 
 It prints the mutants that survive and exits with 1 if one of them is critical to privacy. `--tenth` takes the tenth of
-the table that the hash of a commit chooses.
+the table that the hash of a commit chooses. `--write` notes in the table which cases convict; a run tries them first.
 """
 
 import argparse
 import os
 import re
+import signal
 import sys
 import time
 from functools import partial
@@ -17,7 +18,7 @@ import pytest
 from tests.mutants.cases import Record, spent
 from tests.mutants.change import SOURCES
 from tests.mutants.court import Court
-from tests.mutants.table import Mutant, mutants
+from tests.mutants.table import TABLES, Mutant, mutants, with_cases
 
 ROOT = SOURCES.parents[1]
 QUICK = ["-m", "not slow", "--hypothesis-profile", "quick"]
@@ -33,12 +34,15 @@ def main() -> int:
         print(*chosen, sep="\n\n")
         return 0
     os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # which ends the forked processes as well
     begun, known = time.monotonic(), Record(ROOT, SOURCES)
     court = Court(chosen, known, workers=options.j, seconds=options.seconds, say=partial(print, flush=True))
     code = pytest.main([*QUICK, *PLAIN, *options.tests], plugins=[court])
     if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) or len(court.verdicts) < len(chosen):
         print("The mutants were not tried: pytest ended with", code)
         return 2
+    if options.write:
+        written(court)
     return report(court, time.monotonic() - begun)
 
 
@@ -59,6 +63,13 @@ def report(court: Court, seconds: float) -> int:
     return 1 if critical or court.failed else 0
 
 
+def written(court: Court) -> None:
+    """Name in the table which cases convict, so that the next run tries them first."""
+    found = {one.mutant: one.case for one in court.verdicts if one.case is not None and "::" in one.case}
+    for path in TABLES.glob("*.txt"):
+        path.write_text(with_cases(path.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
 def _chosen(options: argparse.Namespace) -> list[Mutant]:
     tenth = None if options.tenth is None else int(options.tenth, 16) % 10
     return [
@@ -72,6 +83,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tenth", metavar="COMMIT", help="the tenth that the hash of a commit chooses")
     parser.add_argument("-j", type=int, default=os.cpu_count() or 1, help="processes at a time")
     parser.add_argument("--seconds", type=float, default=30, help="processor time for one mutant")
+    parser.add_argument("--write", action="store_true", help="name the cases that convict in the table")
     parser.add_argument("--list", action="store_true", help="print the table and try nothing")
     parser.add_argument("tests", nargs="*", help="where to look for cases (all of them)")
     return parser.parse_args()

@@ -33,6 +33,7 @@ def mutated(mutant: Mutant, sources: Path = SOURCES) -> str:
     return text[: found[0]] + mutant.now + text[found[0] + len(mutant.was) :]
 
 
+@cache
 def changed(mutant: Mutant, sources: Path = SOURCES) -> list[tuple[CodeType, CodeType]]:
     """The code objects that the change replaces, each with what replaces it, outermost functions first."""
     path = str(sources / mutant.file)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.mutants import forks
 from tests.mutants.cases import Record, record, spent
-from tests.mutants.change import Process, changed, functions
+from tests.mutants.change import Process, functions, mutated
 from tests.mutants.table import Mutant
 
 _HANGS = 900.0  # seconds until a process that never ends is ended
@@ -48,7 +48,7 @@ class Court:
             return None
         self.witness, self.items = Witness(session), {item.nodeid: item for item in session.items}
         for mutant in self.mutants:
-            changed(mutant, self.known.sources)  # says so if the table is stale
+            mutated(mutant, self.known.sources)  # says so if the table is stale
         self.process = Process(self.known.sources)
         gc.freeze()
         record(self.known, session.items, self.witness.run, self.process, self.workers, self.say)
@@ -145,17 +145,19 @@ def line(verdict: Verdict) -> str:
 
 
 def ordered(costs: dict[str, float], mutant: Mutant) -> list[str]:
-    """The named cases, then those of the mirror, then some of each file, the cheapest first."""
-    near = {case: _far(case, mutant) for case in costs}
-    cheap = sorted(costs, key=lambda case: (near[case], costs[case], case))
+    """The named cases, those of the mirror, of the package, and the others: some of each file first, the cheapest."""
+    far = {case: _far(case, mutant) for case in costs}
+    cheap = sorted(costs, key=lambda case: (costs[case], case))
     rounds = _rounds(cheap)
-    return sorted(cheap, key=lambda case: (near[case], rounds[case] if near[case] > 1 else 0))
+    return sorted(cheap, key=lambda case: (far[case], rounds[case] if far[case] > 1 else 0))
 
 
 def _far(case: str, mutant: Mutant) -> int:
     if case.startswith(mutant.by or ("?",)):
         return 0
-    return 1 if case.startswith(tuple(_mirrors(mutant.file))) else 2
+    if case.startswith(tuple(_mirrors(mutant.file))):
+        return 1
+    return 2 if case.startswith(f"tests/{PurePath(mutant.file).parts[0]}/") else 3
 
 
 def _mirrors(file: str) -> Iterator[str]:

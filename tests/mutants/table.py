@@ -85,3 +85,14 @@ def _entry(lines: list[str]) -> Mutant:
 
 def _lines(lines: list[str], sign: str) -> str:
     return "\n".join(each.removeprefix(sign) for each in lines if each.startswith(sign))
+
+
+def with_cases(text: str, found: dict[Mutant, str]) -> str:
+    """The text of a table in which each of these mutants names the case that convicts it."""
+    blocks = text.rstrip("\n").split("\n\n")
+    for i, block in enumerate(blocks):
+        lines = [line for line in block.split("\n") if not line.startswith("    by ")]
+        for mutant in read(block):
+            if case := found.get(mutant):
+                blocks[i] = "\n".join([*lines, f"    by {case.partition('[')[0]}"])
+    return "\n\n".join(blocks) + "\n"
