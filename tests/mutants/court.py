@@ -63,32 +63,37 @@ class Court:
     # In a forked process
 
     def _tried(self, mutant: Mutant) -> Verdict:
-        """Try the mutant; a case that fails without it as well convicts nothing."""
+        """Try the mutant; a case convicts it that fails alone with it and passes alone without it."""
         begun, cases = spent(), self._cases(mutant)
         while True:
             case, how, ran = self._convicted(mutant, cases)
-            if case is None or forks.alone(lambda case=case: self.witness.run(self.items[case]) is None, _HANGS / 2):
+            if case is None or self._alone(mutant, case, sure=ran == 1):
                 return Verdict(mutant, case, how, ran, len(cases), spent() - begun)
             cases.remove(case)
 
-    def _cases(self, mutant: Mutant) -> dict[str, float]:
-        costs = self.known.entering(functions(mutant, self.known.sources))
-        return {case: costs[case] for case in ordered(costs, mutant) if case in self.items}
+    def _alone(self, mutant: Mutant, case: str, *, sure: bool) -> bool:
+        """Whether the mutation makes the difference, not what ran before."""
+        with_it = sure or self._convicted(mutant, [case])[0] is not None
+        return with_it and bool(forks.alone(lambda: self.witness.run(self.items[case]) is None, _HANGS / 2))
 
-    def _convicted(self, mutant: Mutant, cases: dict[str, float]) -> tuple[str | None, str, int]:
+    def _cases(self, mutant: Mutant) -> list[str]:
+        self.costs = self.known.entering(functions(mutant, self.known.sources))
+        return [case for case in ordered(self.costs, mutant) if case in self.items]
+
+    def _convicted(self, mutant: Mutant, cases: list[str]) -> tuple[str | None, str, int]:
         """The case that fails, how, and how many ran."""
         self._at.seek(0)
         found = forks.alone(lambda: self._until_one_fails(mutant, cases), _HANGS / 2)
         at = int.from_bytes(self._at[:8], "little")
-        return found or (list(cases)[at], "its process was ended", at + 1)
+        return found or (cases[at], "its process was ended", at + 1)
 
-    def _until_one_fails(self, mutant: Mutant, cases: dict[str, float]) -> tuple[str | None, str, int]:
+    def _until_one_fails(self, mutant: Mutant, cases: list[str]) -> tuple[str | None, str, int]:
         self.process.apply(mutant)
-        begun, names = spent(), list(cases)
-        for number, case in enumerate(names):
+        begun = spent()
+        for number, case in enumerate(cases):
             self._at[:8] = number.to_bytes(8, "little")
-            _allow(5 + 20 * cases[case])
-            after = names[number + 1 : number + 2]
+            _allow(5 + 20 * self.costs[case])
+            after = cases[number + 1 : number + 2]
             if failure := self.witness.run(self.items[case], self.items[after[0]] if after else None):
                 return case, failure, number + 1
             if spent() - begun > self.seconds:
