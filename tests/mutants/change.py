@@ -85,7 +85,8 @@ class Process:
             if not known and "<locals>" not in sound.co_qualname:
                 raise StaleError(f"{mutant.place}: no living function has the code of {sound.co_qualname}.")
             for each in known:
-                if _own(each.__code__) == _own(sound):  # two lambdas may begin in one line
+                # Two lambdas may begin in one line; an inner function that sees other variables is made anew.
+                if _own(each.__code__) == _own(sound) and sound.co_freevars == broken.co_freevars:
                     each.__code__ = broken
         self.forget()
 

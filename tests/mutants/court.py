@@ -51,14 +51,19 @@ class Court:
             mutated(mutant, self.known.sources)  # says so if the table is stale
         self.process = Process(self.known.sources)
         gc.freeze()
-        record(self.known, session.items, self.witness.run, self.process, self.workers, self.say)
-        self.failed = [case for case in self.known.failed() if case in self.items]
+        try:
+            record(self.known, session.items, self.witness.run, self.process, self.workers, self.say)
+            self.failed = [case for case in self.known.failed() if case in self.items]
+            self._try_all()
+        finally:
+            gc.unfreeze()
+        return True
+
+    def _try_all(self) -> None:
         for mutant, found in forks.each(self.mutants, self._tried, workers=self.workers, patience=_HANGS):
             verdict = found or Verdict(mutant, "one of them", "hangs", 0, 0, _HANGS)
             self.verdicts.append(verdict)
             self.say(line(verdict))
-        gc.unfreeze()
-        return True
 
     # In a forked process
 
