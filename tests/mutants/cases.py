@@ -43,8 +43,11 @@ class Record:
         self.root, self.sources = root, sources
         self.place = (place or _cache()) / f"{_state(root, sources)}.json.gz"
         self.files: dict[str, dict[str, Any]] = {}
+        self._read()
+
+    def _read(self) -> None:
         if self.place.exists():
-            self.files = json.loads(gzip.decompress(self.place.read_bytes()))
+            self.files = json.loads(gzip.decompress(self.place.read_bytes())) | self.files
 
     def missing(self, items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
         """The items whose file has changed since, by file."""
@@ -65,6 +68,7 @@ class Record:
 
     def save(self) -> None:
         """Keep the record for the next run, and forget those of older trees."""
+        self._read()  # another run may have added to it
         self.place.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.place.with_suffix(f".{os.getpid()}")
         fresh.write_bytes(gzip.compress(json.dumps(self.files).encode(), 5))

@@ -97,7 +97,7 @@ class Court:
         begun = spent()
         for number, case in enumerate(cases):
             self._at[:8] = number.to_bytes(8, "little")
-            _allow(5 + 20 * self.costs[case])
+            _allow(5 + 5 * self.costs[case])
             after = cases[number + 1 : number + 2]
             if failure := self.witness.run(self.items[case], self.items[after[0]] if after else None):
                 return case, failure, number + 1
