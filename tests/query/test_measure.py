@@ -40,6 +40,22 @@ def test_a_sum_moves_as_far_as_is_stated_and_no_farther(low, high, part):
     assert max(np.abs(v).max() for v in moves) <= stated.linf
 
 
+@pytest.mark.parametrize("neighbours", nz.Neighbours)
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(("low", "high"), BOUNDS)
+def test_rows_that_go_and_rows_that_come_move_a_sum_as_far_as_is_stated(low, high, groups, neighbours):
+    """In joins of two units, by `docs/proofs/joins.md`: both are vectors of rows, under replace of twice as many."""
+    rows = 2 if neighbours is ADD_REMOVE else 4
+    found = [np.array(v) for v in vectors(low, high, Contribution(groups, rows, rows)) if groups == 2 or not v[1]]
+    moves = [a - b for a, b in itertools.product(found, repeat=2)]
+    part = Contribution(4 if groups == 2 else 1, 2, 2, returns=True)
+    stated = sensitivity(Measure("sum", low=low, high=high), part, neighbours)
+    reached = max(np.abs(v).sum() for v in moves), max((v**2).sum() for v in moves), max(np.abs(v).max() for v in moves)
+    known = stated.l1, stated.l2_squared, stated.linf
+    assert all(a <= b for a, b in zip(reached, known, strict=True))
+    assert reached == known or not (low >= 0 or high <= 0 or low == -high)
+
+
 # Few declared groups
 
 FEW = [
