@@ -14,7 +14,7 @@ MINUTES ?= 60
 # Without its cache, each worker compiles every test file anew, at every run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test nightly test-site test-oldest soak search attack check slow bench bench-error bench-tpch bench-everyday docs lock clean
+.PHONY: help demo test nightly test-site test-oldest soak search attack check slow mutants bench bench-error bench-tpch bench-everyday docs lock clean
 .DELETE_ON_ERROR:
 
 help:     ## this list
@@ -54,6 +54,9 @@ check: .venv/.stamp     ## format, lint, types and the quick tests: within two m
 
 slow: .venv/.stamp     ## measure the quick tests and list those that are not
 	@.venv/bin/python -m tests.slow
+
+mutants: .venv/.stamp     ## break critical places one by one: does a quick test notice? (a tenth: make mutants TENTH=COMMIT)
+	@.venv/bin/python -m tests.mutants $(if $(TENTH),--tenth $$(git rev-parse $(TENTH)))
 
 bench: .venv-bench/.stamp     ## side by side with named peers
 	@.venv-bench/bin/python -m benchmarks

@@ -23,7 +23,7 @@ _STATES, _NUMBERS = tempfile.mkdtemp(prefix="noisette-state-"), itertools.count(
 
 
 def _redirect():
-    os.environ["NOISETTE_STATE"] = os.path.join(_STATES, str(next(_NUMBERS)))
+    os.environ["NOISETTE_STATE"] = os.path.join(_STATES, f"{os.getpid()}-{next(_NUMBERS)}")  # which forks do not share
 
 
 _redirect()

@@ -35,6 +35,16 @@ def named(example):
 
 
 ORACLES = [example for example in EXAMPLES if FrequencyOracle in type(example).__mro__]
+
+
+def one_of_each(protocols):
+    """All of them, of which one of each class is quick: that with the fewest reports."""
+    classes = {type(protocol) for protocol in protocols}
+    quick = [min((p for p in protocols if type(p) is each), key=lambda p: len(list(p.reports()))) for each in classes]
+    marks = [() if any(p is one for one in quick) else pytest.mark.slow for p in protocols]
+    return [pytest.param(p, marks=mark, id=named(p)) for p, mark in zip(protocols, marks, strict=True)]
+
+
 every_example = pytest.mark.parametrize("protocol", EXAMPLES, ids=named)
 every_oracle = pytest.mark.parametrize("protocol", ORACLES, ids=named)
 
@@ -163,15 +173,13 @@ def ends(protocol):
     return values[0], values[-1]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", [e for e in EXAMPLES if len(list(e.reports())) < 130], ids=named)
+@pytest.mark.parametrize("protocol", one_of_each([e for e in EXAMPLES if len(list(e.reports())) < 130]))
 def test_one_clients_coins_give_the_stated_law(protocol):
     for value in ends(protocol):
         assert tape_faults(protocol, value) == {}
 
 
-@pytest.mark.slow_after(2)
-@every_example
+@pytest.mark.parametrize("protocol", one_of_each(EXAMPLES))
 def test_many_clients_follow_the_stated_law(protocol):
     for value in ends(protocol):
         assert drawn_fit(protocol, value, 40_000) > ALPHA  # fails with p < 1e-12

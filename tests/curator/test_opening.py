@@ -7,6 +7,7 @@ import pyarrow.parquet
 import pytest
 
 import noisette as nz
+from noisette.curator.curator import new_secret
 from noisette.errors import InputError
 
 ROWS = {"p": [1, 2, 3], "age": [10, 20, 30], "ward": ["a", "b", None]}
@@ -258,3 +259,9 @@ def test_a_policy_file(here, visits):
     assert nz.open(visits, policy=curator.policy).policy == curator.policy
     with pytest.raises(InputError, match="Say how much may be spent in all"):
         nz.open(visits)
+
+
+def test_all_data_that_are_opened_have_a_secret_of_their_own():
+    secrets = [new_secret() for _ in range(8)]
+    assert {len(secret) for secret in secrets} == {16}
+    assert len(set(secrets)) == 8  # fails with p < 1e-12

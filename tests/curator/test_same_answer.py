@@ -7,6 +7,7 @@ import pytest
 from tests.curator.clinic import opened, watch
 
 import noisette as nz
+from noisette.curator.answer_cache import AnswerCache
 from noisette.errors import BudgetError, PrivacyError
 
 BASE = "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits WHERE age >= 18 AND cost < 900 GROUP BY ward"
@@ -39,6 +40,16 @@ def by_ward(release):
     """The numbers of each ward, whatever the columns are called; their bars are wider where rows are selected."""
     plain = [column.name for column in release.columns if column.measured]
     return {row["ward"]: {row[name] for name in plain} - {None} for row in release.rows()}
+
+
+def test_the_answer_that_was_kept_first_is_given(monkeypatch):
+    """Two processes that ask at once draw both, and the second gives what the first one kept."""
+    curator = opened(nz.Pure(1))
+    first = by_ward(curator.sql(BASE, spend="1e-6"))
+    curator._answers = AnswerCache()
+    monkeypatch.setattr(curator.ledger, "answer", lambda key: None)  # as it was when the second one looked
+    assert by_ward(curator.sql(BASE, spend="1e-6")) == first  # other noise is the same with p < 1e-12
+    assert len(curator.ledger.entries) == 1
 
 
 @pytest.fixture(scope="module")

@@ -239,6 +239,13 @@ def test_both_databases(where):
     book.close()
 
 
+def test_a_record_that_names_an_entry_with_another_hash(data):
+    record = json.loads(data.sql("SELECT count(*) AS n FROM visits", spend=1).to_json())
+    other = {**record, "ledger": {**record["ledger"], "hash": "0" * 64}}
+    with pytest.raises(PrivacyError, match="names is not in the ledger"):
+        check(json.dumps(other), ledger=data.ledger)
+
+
 @pytest.mark.slow
 def test_the_record_of_another_ledger(data, tmp_path):
     other = opened(nz.Approx(60, "1e-6"), ledger=tmp_path / "y.ledger")

@@ -7,8 +7,9 @@ import pytest
 from tests.curator.ruled import policy
 
 from noisette.errors import InputError
-from noisette.policy.house_rules import HouseRules, house_rules
+from noisette.policy.house_rules import HouseRules, beside, house_rules, within
 from noisette.policy.policy import read_policy
+from noisette.privacy import Approx, as_promise
 from noisette.query.frequency import MinimumFrequency
 
 
@@ -53,3 +54,27 @@ def test_mistakes_name_their_place(given, sentence):
 def test_rules_are_a_section():
     with pytest.raises(InputError, match=r"rules in the policy must be a section"):
         read_policy({"budget": {"epsilon": 1}, "rules": [1]})
+
+
+# Limits of what one question spends
+
+LIMITS = [
+    ("0.5", 0.5, True),
+    ("0.5", "0.51", False),
+    ("0.5", "0.5,1e-6", True),  # a thousandth of the budget's delta
+    ("0.5", "0.1,1.001e-6", False),
+    ("0.5,1e-8", "0.5,1e-6", False),
+    ("0.5,1e-8", "0.4", True),
+    ("0.5", "rho=0.0001", False),
+    ("0.5,1e-6", "rho=0.001", True),
+    ("0.5,1e-6", "rho=0.1", False),
+    ("rho=0.01", "0.14", True),
+    ("rho=0.01", "0.15", False),
+    ("rho=0.01", "0.01,1e-9", False),
+    ("rho=0.01", "rho=0.01", True),
+]
+
+
+@pytest.mark.parametrize(("limit", "spend", "fits"), LIMITS)
+def test_a_spend_is_within_a_limit(limit, spend, fits):
+    assert within(as_promise(spend), as_promise(limit), beside(Approx(100, "1e-3"))) is fits

@@ -246,30 +246,36 @@ def test_a_twin_with_a_pair_that_is_not_true_breaks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("f", "first", "second", "why"),
+    ("new", "first", "second", "why"),
     [
-        (Filter(nz.Pure(1)), nz.Pure("0.9"), nz.Pure("0.2"), "0.1-DP left, and a cost of 0.2-DP does not fit"),
-        (Filter(nz.Pure(1)), nz.Pure("0.5"), nz.ZCDP("0.001"), "not pure"),
-        (Filter(nz.Pure(1)), nz.Pure("0.5"), nz.Approx("0.1", "1e-9"), "has a delta"),
-        (Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Pure(1), "0.1-zCDP left, and a cost of 1-DP does not fit"),
-        (Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Approx("0.1", "1e-9"), "has a delta"),
-        (Filter(nz.Approx(1, "1e-6")), nz.Pure("0.5"), nz.Pure("0.6"), r"0.5, 1e-08\)-DP left, .* does not fit"),
-        (Filter(nz.Approx(1, "1e-6")), gaussian(Fraction(1, 10)), nz.ZCDP("1e-6"), "rule='zcdp'"),
+        (lambda: Filter(nz.Pure(1)), nz.Pure("0.9"), nz.Pure("0.2"), "0.1-DP left, and a cost of 0.2-DP does not fit"),
+        (lambda: Filter(nz.Pure(1)), nz.Pure("0.5"), nz.ZCDP("0.001"), "not pure"),
+        (lambda: Filter(nz.Pure(1)), nz.Pure("0.5"), nz.Approx("0.1", "1e-9"), "has a delta"),
+        (lambda: Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Pure(1), "0.1-zCDP left, and a cost of 1-DP does not fit"),
+        (lambda: Filter(nz.ZCDP(1)), nz.ZCDP("0.9"), nz.Approx("0.1", "1e-9"), "has a delta"),
         (
-            Filter(nz.Approx(1, "1e-6")),
+            lambda: Filter(nz.Approx(1, "1e-6")),
+            nz.Pure("0.5"),
+            nz.Pure("0.6"),
+            r"0.5, 1e-08\)-DP left, .* does not fit",
+        ),
+        (lambda: Filter(nz.Approx(1, "1e-6")), gaussian(Fraction(1, 10)), nz.ZCDP("1e-6"), "rule='zcdp'"),
+        (
+            lambda: Filter(nz.Approx(1, "1e-6")),
             gaussian(Fraction(1, 10)),
             nz.ZCDP("1e-6", losses=once(LatticeNormal(Fraction(500_000), 1))),
             "rule='zcdp'",
         ),
         (
-            Filter(nz.Pure(1)),
+            lambda: Filter(nz.Pure(1)),
             nz.Pure("0.1", neighbours=Neighbours.REPLACE),
             nz.Pure("0.1", neighbours=Neighbours.ADD_REMOVE),
             "under replace does not add",
         ),
     ],
 )
-def test_refusals_change_nothing(f, first, second, why):
+def test_refusals_change_nothing(new, first, second, why):
+    f = new()
     f.charge(first)
     before = (f.spent, f.left, f._state)
     with pytest.raises(PrivacyError, match=why) as refused:

@@ -27,6 +27,19 @@ def test_an_odometer_never_goes_back():
     assert o.epsilon == math.inf
 
 
+def test_the_costs_own_deltas_end_with_their_reserve():
+    o = Odometer("1e-6", reserve="1e-7")
+    o.charge(nz.Approx("0.1", "1e-7"))
+    assert o.epsilon < 1
+    o.charge(nz.Approx("0.1", "1e-12"))
+    assert o.epsilon == math.inf
+
+
+def test_a_reserve_is_a_part_of_delta():
+    with pytest.raises(InputError, match="reserve must lie between 0 and delta"):
+        Odometer("1e-6", reserve="2e-6")
+
+
 def test_an_odometer_is_hardly_above_the_filter():
     o = Odometer("1e-6")
     for _ in range(50):

@@ -129,6 +129,11 @@ def cases():
         yield f"variance {n}", s.variance((-1, 2), n, **under), variance, rows, n, REPLACE
 
 
+@pytest.mark.parametrize("bounds", [(-5, 2), (2, 5), (-5, -2), (0, 5)])
+def test_one_row_moves_a_sum_by_its_farther_bound(bounds):
+    assert sensitivity.total(bounds).l1 == 5
+
+
 @pytest.mark.parametrize(
     ("claim", "f", "rows", "n", "relation"),
     [pytest.param(*case, id=f"{name}-{case[-1]}") for name, *case in cases()],
