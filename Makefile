@@ -46,7 +46,7 @@ search: .venv/.stamp     ## the tests by examples, on examples that no run has s
 attack: .venv/.stamp     ## attack it with random tables and questions for an hour (make attack MINUTES=5)
 	@.venv/bin/python -m tests.attack --minutes $(MINUTES) --json attack.json --page docs/trust.md
 
-check: .venv/.stamp     ## format, lint, types and the quick tests: within two minutes on two cores
+check: .venv/.stamp     ## format, lint, types and the quick tests: within a minute on two cores
 	@.venv/bin/ruff format --check --quiet || { echo "Run .venv/bin/ruff format to fix the layout."; exit 1; }
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/mypy
