@@ -1,6 +1,6 @@
 """The table of mutations: what is changed where, why it is critical, and which tests must notice.
 
-An entry stands in `table/<package>.txt`. It names a place (file below `src/noisette`, function), shows the text that is
+An entry stands in `table/*.txt`. It names a place (file below `src/noisette`, function), shows the text that is
 there and the text that replaces it, and says what goes wrong then. `by` names the tests that are tried first.
 
     engines/bounding/keys.py::Layout.first
