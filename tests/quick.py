@@ -32,20 +32,20 @@ def _part_of(parts: int) -> dict[Path, int]:
 
 
 def main(options: list[str]) -> int:
-    """Run all parts at once and show what each printed; return the worst code."""
+    """Run all parts at once; show the first as it goes on, then what the others printed; return the worst code."""
     command = [sys.executable, "-m", "pytest", "-m", "not slow", "--hypothesis-profile", "quick", "-q", *options]
     running = [
         subprocess.Popen(
             command,
             env={**os.environ, "NOISETTE_PART": f"{part}/{_PARTS}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stdout=None if part == 1 else subprocess.PIPE,
+            stderr=None if part == 1 else subprocess.STDOUT,
             text=True,
         )
         for part in range(1, _PARTS + 1)
     ]
     for each in running:
-        print(each.communicate()[0])
+        print(each.communicate()[0] or "", end="")
     return max(each.returncode for each in running)
 
 
