@@ -5,16 +5,19 @@ all (`releases.strategies.fourier`).   [Rastogi-Nath 2010; Acs-Castelluccia-Chen
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pyarrow
 
 from noisette.answers import Column
+from noisette.answers.column import added_ends
 from noisette.engines.contract import Source
 from noisette.exact.number import whole
 from noisette.exact.random import Random
 from noisette.privacy import Neighbours, Promise
 from noisette.privacy.sensitivity import Sensitivity
-from noisette.query.caveats import NOISE, Omission
+from noisette.query.caveats import Omission
 from noisette.query.design import recorded
 from noisette.query.expected import Expected
 from noisette.query.measure import Measure
@@ -26,13 +29,14 @@ from noisette.questions.parts.line_cells import LineCells, counted_rows
 from noisette.questions.parts.offers import about, text_of
 from noisette.questions.parts.rows import Rows
 from noisette.releases.line import Line
-from noisette.releases.linear import widest
+from noisette.releases.linear import Estimate, Floats, widest
 from noisette.releases.stored import kept_estimate, linear_table
 from noisette.releases.strategies.fourier import ChosenFourier
 
 __all__ = ["Fourier"]
 
-_DROPPED = Omission("Frequencies that are not kept are left out, so jumps and single peaks are smoothed away.")
+_DROPPED = Omission("Frequencies that are not kept are dropped, so jumps and single peaks are smoothed away.")
+_COVERS = "± covers the noise and all that dropped frequencies may hold"
 _WHY = "A smooth series has few frequencies: how many are measured is chosen privately, with a fifth of the promise."
 
 
@@ -40,7 +44,8 @@ _WHY = "A smooth series has few frequencies: how many are measured is chosen pri
 class Fourier(JsonQuestion):
     """How many rows each value (or bin) of a column has, if these numbers are smooth; `most` coefficients at most.
 
-    `answer.value` counts any range. Error bars cover the noise; what the dropped frequencies held is not in them.
+    `answer.value` counts any range. Nothing bounds what the dropped frequencies held, so its bars reach from 0 to the
+    number of all rows; those of `count(…, guaranteed=False)` cover the noise alone.
 
     >>> Fourier("day")
     Fourier(column='day', bins=None, of=None, most=31)
@@ -66,7 +71,7 @@ class Fourier(JsonQuestion):
             why=_WHY,
             guarantee=made.guarantee(),
             parts=[recorded(made.choice, Measure("rows"), made.score), recorded(noise, Measure("rows"), moved)],
-            covers=NOISE,
+            covers=_COVERS,
             omitted=[_DROPPED],
             value=procedure.line,
         )
@@ -94,7 +99,7 @@ class Waves(Procedure):
         """The noise of a cell if all coefficients are kept that may be."""
         every = self.made.measuring(self.made.most)
         error = widest(every.noise[0], self.level) * every.error([0], [0])
-        note = f"noise of a cell if all {self.made.most} coefficients are kept; what is dropped is lost"
+        note = f"noise of a cell if all {self.made.most} coefficients are kept; a bar reaches to the number of all rows"
         moved, kind = f"rows: {self.cells.rows:,}", "Laplace" if self.made.promise.is_pure else "Gaussian"
         return [(Expected("n", f"{kind} noise on Fourier coefficients", moved, error, {}, None, note),)]
 
@@ -106,11 +111,39 @@ class Waves(Procedure):
 
     def line(self, drawn: pyarrow.Table) -> Line:
         """What goes on answering."""
-        return Line(self.cells.axis, kept_estimate(drawn), self.level)
+        return Line(self.cells.axis, Smoothed(kept_estimate(drawn)), self.level)
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
         """A row for each cell."""
         return [self.line(drawn).columns()]
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """Counts of which what was dropped is unknown: the number of all rows alone has none of it."""
+
+    noisy: Estimate
+
+    @property
+    def x(self) -> Floats:
+        """The count of each cell."""
+        return self.noisy.x
+
+    def ranges(self, low: Any, high: Any) -> Floats:
+        """The number in the cells low .. high, both included."""
+        return self.noisy.ranges(low, high)
+
+    def bars(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
+        """The ends of bars that cover the noise alone."""
+        return self.noisy.bars(low, high, level)
+
+    def guaranteed(self, low: Any, high: Any, level: float) -> tuple[Floats, Floats]:
+        """From 0 to all rows; of all cells together, the bar of the noise."""
+        last = len(self.x) - 1
+        below, above = self.bars(low, high, level)
+        every = (np.asarray(low) == 0) & (np.asarray(high) == last)
+        most = max(float(self.bars([0], [last], level)[1][0]), 0.0)
+        return added_ends(self.ranges(low, high), (np.where(every, below, 0.0), np.where(every, above, most)))
 
 
 examples = [Fourier("age", most=9), Fourier("cost", bins=50, of="SELECT * FROM visits WHERE age >= 18")]

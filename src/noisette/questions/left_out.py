@@ -213,7 +213,7 @@ class Between:
         return pyarrow.table({"noisy": pyarrow.array(noisy.astype(float))})
 
     def answers(self, drawn: pyarrow.Table) -> list[tuple[Column, ...]]:
-        """A row for each candidate; nothing can be below 0, and a share not above 1."""
+        """A row for each candidate; nothing can be below 0, and a share not above 1 or of nothing."""
         noisy, weights = drawn.column("noisy").to_numpy(), self.cells.weights
         labels = [Column(name, pyarrow.array(values)) for name, values in self.cells.labels.items()]
         shown = [self._column(name, weight, noisy) for name, weight in weights.items() if name != "retained"]
@@ -226,10 +226,15 @@ class Between:
         return Column(name, pyarrow.array(whole.astype(np.int64)), np.minimum(low, whole), np.maximum(high, whole))
 
     def _share(self, lost: Floats, retained: Floats, noisy: Floats) -> Column:
-        """lost / (lost + retained), between its values at the ends of both, each of which misses half as often."""
+        """lost / (lost + retained), between its values at the ends of both, each of which misses half as often.
+
+        Where both may be 0 it may be a share of nothing: then there is no number.
+        """
         a, b = (self._ends(weight, noisy, (1 + self.level) / 2) for weight in (lost, retained))
+        none = a[1] + b[1] <= 0
         value, low, high = (_part(x, y) for x, y in ((a[0], b[0]), (a[1], b[2]), (a[2], b[1])))
-        return Column("share", pyarrow.array(value), low, high)
+        ends = np.where(none, 0.0, low), np.where(none, 1.0, high)
+        return Column("share", pyarrow.array(value, mask=none), *ends, span=(0.0, 1.0))
 
     def _ends(self, weight: Floats, noisy: Floats, level: float) -> tuple[Floats, Floats, Floats]:
         """Weighted sums with the ends of their error bars, none below 0."""

@@ -26,6 +26,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
+import numpy as np
+
+from noisette.answers.column import added_ends
 from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.exact.number import level_of, whole
 from noisette.mechanisms import Geometric, SparseVector
@@ -289,7 +292,8 @@ class OracleSession:
             low = min(0, low)
             ends = (value + low, value + high) if sign > 0 else (value - high, value - low)
         left = self._offer.oracle.updates - after.sparse.given
-        lowest, highest = (float(max(0, one)) for one in ends)
+        middle, below, above = np.array([[value], ends[:1], ends[1:]], float)
+        lowest, highest = (float(end[0]) for end in added_ends(middle, (below, above)))
         [sentences] = self._offer.caveats
         return OracleAnswer(value, lowest, highest, float(level), gap is None, left, sentences)
 
