@@ -1,6 +1,7 @@
 """The same question gets the same answer for free; another one is paid for, before anything is drawn."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -9,6 +10,7 @@ from tests.curator.clinic import opened, watch
 import noisette as nz
 from noisette.curator.answer_cache import AnswerCache
 from noisette.errors import BudgetError, PrivacyError
+from noisette.ledger import Memory
 
 BASE = "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits WHERE age >= 18 AND cost < 900 GROUP BY ward"
 SAME = {
@@ -50,6 +52,22 @@ def test_the_answer_that_was_kept_first_is_given(monkeypatch):
     monkeypatch.setattr(curator.ledger, "answer", lambda key: None)  # as it was when the second one looked
     assert by_ward(curator.sql(BASE, spend="1e-6")) == first  # other noise is the same with p < 1e-12
     assert len(curator.ledger.entries) == 1
+
+
+def test_each_analyst_pays_for_an_answer():
+    curator = opened(nz.Pure(1))
+    curator.ledger = Memory(nz.Pure(1), shares={"ana": nz.Pure(1), "bob": nz.Pure(1)})
+    for analyst in ("ana", "bob", "ana"):
+        curator.sql(BASE, spend="1/4", analyst=analyst)
+    assert [entry.analyst for entry in curator.ledger.entries] == ["ana", "bob"]
+
+
+def test_an_answer_under_another_relation_is_another_one():
+    curator = opened(nz.Pure(1))
+    curator.sql(BASE, spend="1/4")
+    curator.policy = replace(curator.policy, neighbours=nz.Neighbours.REPLACE)
+    with pytest.raises(PrivacyError, match="replace"):
+        curator.sql(BASE, spend="1/4")
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from noisette.errors import InputError
 from noisette.query.canonical import canonical, canonical_text
 from noisette.query.kind import Kind
 from noisette.query.prepare import prepare
-from noisette.query.schema import Column, Limits, Table
+from noisette.query.schema import Column, Limits, Link, Table
+from noisette.query.shape import Shape
 from noisette.query.sql import parse
-from noisette.query.stability import MOST_JOINED, MOST_PAIRS
+from noisette.query.stability import MOST_JOINED, MOST_PAIRS, _along, shape_of
 from noisette.questions.parts.offers import declared
 
 WHOLE, DAY = Kind("integer", nullable=False), Kind("integer", Fraction(0), Fraction(99), Fraction(1))
@@ -265,3 +266,26 @@ def test_a_function_gets_the_rows_that_joins_retain():
     offer = question.offer(data.schema, nz.Pure(1), nz.Neighbours.ADD_REMOVE, 0.95)
     found = data._source.rows(offer.procedure.relation, {"orders.day": "day"}, data.schema, SECRET)
     assert found.num_rows == 120
+
+
+# A row of the other side for each row
+
+
+@pytest.mark.parametrize(("repeats", "rows", "limits"), [(1, None, Limits(rows=3)), (2, 12, Limits(rows=12))])
+def test_rows_that_a_public_table_repeats_make_no_key(repeats, rows, limits):
+    """Orders of customers: where a customer stands in two rows, an order has two as well."""
+    key, day = Kind("integer"), Kind("integer", Fraction(0), Fraction(9), Fraction(1))
+    customers = Table("c", (Column("u", key), Column("id", key), Column("ward", day)), unit="u", limits=Limits(rows=2))
+    link = Link("c", (("id", "id"),))
+    orders = Table("o", (Column("id", key),), unit="u", limits=Limits(rows=3), through=(link,))
+    floors = Table("f", (Column("ward", day), Column("floor", day)), public=True, repeats={"ward": repeats})
+    schema = {each.name: each for each in (customers, orders, floors)}
+    text = "(SELECT c.id AS id, f.floor AS floor FROM c JOIN f ON c.ward = f.ward) AS s JOIN o ON s.id = o.id"
+    shape = shape_of(canonical(parse(f"SELECT COUNT(*) AS n FROM {text}", schema)).source, schema)
+    assert (shape.rows, shape.limits) == (rows, limits)
+
+
+@pytest.mark.parametrize(("child", "outer", "rows"), [("left", True, 2), ("right", True, 5), ("right", False, 3)])
+def test_rows_without_a_partner_are_rows_as_well(child, outer, rows):
+    left, right = (Shape({}, "who", n, Limits(rows=n)) for n in (2, 3))
+    assert _along(left, left, right, child, outer=outer).rows == rows

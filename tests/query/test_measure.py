@@ -7,10 +7,10 @@ import pyarrow
 import pytest
 
 import noisette as nz
-from noisette.query.measure import Contribution, Measure, contribution, sensitivity
+from noisette.query.measure import Contribution, Measure, contribution, moved, sensitivity
 from noisette.query.prepare import prepare
 from noisette.query.schema import Limits
-from noisette.query.shape import Shape
+from noisette.query.shape import ROW, Moved, Shape
 from noisette.query.sql import parse
 
 ADD_REMOVE, REPLACE = nz.Neighbours
@@ -54,6 +54,18 @@ def test_rows_that_go_and_rows_that_come_move_a_sum_as_far_as_is_stated(low, hig
         norms = [stated.l1, stated.l2_squared, stated.linf]
         assert all(a <= b for a, b in zip(reached, norms, strict=True))
         assert reached == norms or low < 0 < high != -low  # both ends of a sign: no table has the larger one twice
+
+
+@pytest.mark.parametrize(("grouped", "groups"), [(False, 1), (True, 6)])
+def test_what_a_join_makes_of_a_unit_may_be_in_as_many_groups(grouped, groups):
+    made = contribution(Shape({}, "person", 6), grouped=grouped)
+    assert made == (Contribution(groups, 6, 6), Limits(rows=6))
+
+
+@pytest.mark.parametrize(("grouped", "groups"), [(False, 1), (True, 6)])
+def test_rows_that_go_and_rows_that_come_may_be_in_other_groups(grouped, groups):
+    shape = Shape({}, ROW, None, moved=Moved("person", 3))
+    assert moved(shape, grouped=grouped) == Contribution(groups, 3, 3, returns=True)
 
 
 # Few declared groups

@@ -28,6 +28,14 @@ ADD_REMOVE, REPLACE = Neighbours.ADD_REMOVE, Neighbours.REPLACE
 # The law
 
 
+@pytest.mark.parametrize(("scale", "reach"), [(3, 5), ("1/2", 1), (40, 9)])
+def test_noise_is_drawn_by_its_law(scale, reach):
+    noise = BoundedLaplace(Fraction(scale), reach)
+    z = np.arange(-reach, reach + 1)
+    counts = np.bincount(noise.sample(20_000) + reach, minlength=len(z))
+    assert p_value(counts, noise.pmf(z)) > ALPHA  # fails with p < 1e-12
+
+
 def summed(scale, reach):
     """The law by definition: places and probabilities."""
     z = np.arange(-reach, reach + 1)

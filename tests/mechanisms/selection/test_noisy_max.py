@@ -28,6 +28,14 @@ ADD_REMOVE, REPLACE = nz.Neighbours
 BOTH = pytest.mark.parametrize("noise", ["geometric", "laplace"])
 
 
+@BOTH
+def test_gaps_are_drawn_by_their_law_where_many_tie(noise):
+    m, scores = NoisyMaxGap("1/2", candidates=4, noise=noise), [0, 0, 0, -1]
+    law = m.outcomes(scores)
+    counts = Counter(m(scores) for _ in range(2000))
+    assert p_value([counts[each] for each in law], list(law.values())) > ALPHA  # fails with p < 1e-12
+
+
 def chances(noise, scale, reach):
     """The noise by its definition: whole numbers with weights e^(-|z|/scale), from -reach or 0 on."""
     values = range(-reach if noise == "laplace" else 0, reach + 1)

@@ -27,6 +27,20 @@ ADD_REMOVE, REPLACE = nz.Neighbours
 MEDIAN = Order("1/2", 0, 6, neighbours=REPLACE)
 
 
+@pytest.mark.parametrize("people", [1, 2, 3])
+def test_a_group_takes_the_delta_of_a_group(people):
+    m = Smooth(1, "1/100", statistic=MEDIAN, beta="1/10", noise="laplace", span=(-80, 86))
+    known = m.guarantee(people)
+    assert known.epsilon == people
+    assert float(known.delta) == pytest.approx(sum(math.exp(i) for i in range(people)) / 100)
+
+
+def test_noise_goes_both_ways():
+    m = Smooth(1, statistic=MEDIAN, beta="1/10", span=(-120, 126))
+    drawn = np.array([m([3] * 9) for _ in range(80)])
+    assert drawn.min() < 3 < drawn.max()  # fails with p < 1e-12: each side has more than a third of the draws
+
+
 def laws(m, world):
     return {x: np.array(list(m.outcomes(list(x)).values())) for x in world}
 
