@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from tests.contracts.coverage_truths import ELSEWHERE, LEVEL, TRUTHS, WITHOUT_BARS, World
+from tests.contracts.coverage_rows import World
+from tests.contracts.coverage_truths import ELSEWHERE, LEVEL, TRUTHS, WITHOUT_BARS
 from tests.goodness import fewest
 
 from noisette import questions

@@ -63,7 +63,11 @@ def truth(f, limits, most=None):
     """Units with more, what is left out, and its share, for numbers of rows f, of which one beyond the last is seen."""
     f, t = np.minimum(np.array(f, int), limits[-1] + 1)[None, :], np.array(limits)[:, None]
     lost, all_ = np.maximum(f - t, 0).sum(axis=1), f.sum()
-    return {"units": (f > t).sum(axis=1).tolist(), "left_out": lost.tolist(), "share": [part / all_ if all_ else None for part in lost]}
+    return {
+        "units": (f > t).sum(axis=1).tolist(),
+        "left_out": lost.tolist(),
+        "share": [part / all_ if all_ else None for part in lost],
+    }
 
 
 @pytest.mark.parametrize("limits", [LIMITS, [1, 2, 4, 8, 16], [5], [1, 2, 3], [2, 1024]], ids=str)
