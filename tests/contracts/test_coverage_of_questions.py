@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from tests.contracts.coverage_truths import ELSEWHERE, LEVEL, TRUTHS, WITHOUT_BARS, World
+from tests.contracts.coverage_rows import World
+from tests.contracts.coverage_truths import ELSEWHERE, LEVEL, TRUTHS, WITHOUT_BARS
 from tests.goodness import fewest
 
 from noisette import questions
@@ -19,6 +20,7 @@ from noisette.privacy import Neighbours, Pure
 
 DATA = ("clusters", "empty", "ties", "few", "spike")
 SPENDS = ("1/5", "20")
+QUICK = {"choose", "distinct"}
 WHY = "every question on all rows at every spend: by day each is asked about one kind of rows at one spend"
 
 
@@ -59,7 +61,8 @@ def cases():
     every = [(data, spend) for data in DATA for spend in SPENDS]
     for i, (name, asked) in enumerate(TRUTHS.items()):
         for j, (data, spend) in enumerate(every):
-            marks = [] if j == 3 * i % len(every) else [pytest.mark.nightly(WHY)]
+            by_day = [] if name in QUICK else [pytest.mark.slow]
+            marks = by_day if j == 3 * i % len(every) else [pytest.mark.nightly(WHY)]
             yield pytest.param(asked, data, spend, id=f"{name}-{data}-{spend}", marks=marks)
 
 
@@ -74,6 +77,7 @@ def test_every_question_has_a_truth_or_a_reason():
     assert sum(map(len, judged)) == len(questions.FILES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WITHOUT_BARS)
 def test_questions_without_bars_have_none(name):
     there = world("clusters")
@@ -82,6 +86,7 @@ def test_questions_without_bars_have_none(name):
     assert not any(column.measured for column in columns)
 
 
+@pytest.mark.slow
 def test_bars_half_as_wide_are_convicted(monkeypatch):
     """Half of a Laplace bar holds .78 of the time: of 1,000 releases, as many as are needed with p < 1e-12."""
     interval = Geometric.interval

@@ -50,8 +50,8 @@ def changed(made, request):
 
 
 def without_noise(question, data):
-    """The answer's columns as they would be if no noise were added, as lists."""
-    made = offer(question, data)
+    """The answer's columns as they would be if no noise were added, nor expected, as lists."""
+    made = offer(question, data, nz.Pure(10**6))
     [columns] = made.answers(pyarrow.table({"noisy": numbers(made, data).astype(float)}))
     return {column.name: column.values.to_pylist() for column in columns}
 
@@ -63,7 +63,11 @@ def truth(f, limits, most=None):
     """Units with more, what is left out, and its share, for numbers of rows f, of which one beyond the last is seen."""
     f, t = np.minimum(np.array(f, int), limits[-1] + 1)[None, :], np.array(limits)[:, None]
     lost, all_ = np.maximum(f - t, 0).sum(axis=1), f.sum()
-    return {"units": (f > t).sum(axis=1).tolist(), "left_out": lost.tolist(), "share": (lost / max(all_, 1)).tolist()}
+    return {
+        "units": (f > t).sum(axis=1).tolist(),
+        "left_out": lost.tolist(),
+        "share": [part / all_ if all_ else None for part in lost],
+    }
 
 
 @pytest.mark.parametrize("limits", [LIMITS, [1, 2, 4, 8, 16], [5], [1, 2, 3], [2, 1024]], ids=str)
@@ -306,7 +310,11 @@ def test_nothing_is_below_nothing():
     [columns] = made.answers(pyarrow.table({"noisy": np.full(len(numbers(made, data)), -50.0)}))
     for column in columns[1:]:
         assert (column.low >= 0).all()
-        assert min(column.values.to_pylist()) >= 0
+        if column.name == "share":
+            assert set(column.values.to_pylist()) == {None}
+            assert (column.high == 1).all()
+        else:
+            assert min(column.values.to_pylist()) >= 0
     [columns] = made.answers(pyarrow.table({"noisy": np.full(len(numbers(made, data)), 1e300)}))
     assert columns[1].values.to_pylist()[0] == 2**62
 

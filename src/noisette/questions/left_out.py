@@ -228,10 +228,12 @@ class Between:
     def _share(self, lost: Floats, retained: Floats, noisy: Floats) -> Column:
         """lost / (lost + retained), between its values at the ends of both, each of which misses half as often.
 
-        Where both may be 0 it may be a share of nothing: then there is no number.
+        Where all of these may be 0, and the units (or values) beyond the first candidate, too, it may be a share of
+        nothing: then there is no number.
         """
-        a, b = (self._ends(weight, noisy, (1 + self.level) / 2) for weight in (lost, retained))
-        none = a[1] + b[1] <= 0
+        surer, beyond = (1 + self.level) / 2, next(iter(self.cells.weights.values()))[:1]
+        a, b, seen = (self._ends(weight, noisy, surer) for weight in (lost, retained, beyond))
+        none = a[1] + b[1] + seen[1] <= 0
         value, low, high = (_part(x, y) for x, y in ((a[0], b[0]), (a[1], b[2]), (a[2], b[1])))
         ends = np.where(none, 0.0, low), np.where(none, 1.0, high)
         return Column("share", pyarrow.array(value, mask=none), *ends, span=(0.0, 1.0))
