@@ -222,6 +222,12 @@ def shown(answer):
     return [n is not None for n in answer["n"].values.to_pylist()]
 
 
+def test_a_filter_that_leaves_out_few_people_is_suppressed():
+    data = opened(minimum_frequency=2, least_difference=40)
+    assert shown(data.ask(COUNT, spend=4)) == [True]
+    assert shown(data.ask(f"{COUNT} WHERE id > 3", spend=4)) == [False]
+
+
 @pytest.mark.slow
 def test_filters_that_differ_by_one_condition_and_few_people_are_suppressed():
     data = opened(minimum_frequency=2, least_difference=40)

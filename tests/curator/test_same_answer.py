@@ -9,7 +9,7 @@ from tests.curator.clinic import opened, watch
 
 import noisette as nz
 from noisette.curator.answer_cache import AnswerCache
-from noisette.errors import BudgetError, PrivacyError
+from noisette.errors import BudgetError, InputError, PrivacyError
 from noisette.ledger import Memory
 
 BASE = "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM visits WHERE age >= 18 AND cost < 900 GROUP BY ward"
@@ -60,6 +60,19 @@ def test_each_analyst_pays_for_an_answer():
     for analyst in ("ana", "bob", "ana"):
         curator.sql(BASE, spend="1/4", analyst=analyst)
     assert [entry.analyst for entry in curator.ledger.entries] == ["ana", "bob"]
+
+
+def test_data_that_were_opened_for_one_analyst_answer_no_other():
+    curator = opened(nz.Pure(1), analyst="ana")
+    with pytest.raises(InputError, match="were opened for ana"):
+        curator.sql(BASE, spend="1/4", analyst="bob")
+
+
+def test_a_spend_under_another_relation_is_refused():
+    curator = opened(nz.Pure(1))
+    with pytest.raises(PrivacyError, match="replace"):
+        curator.sql(BASE, spend=nz.Pure("1/4", neighbours=nz.Neighbours.REPLACE))
+    assert curator.ledger.entries == ()
 
 
 def test_an_answer_under_another_relation_is_another_one():
