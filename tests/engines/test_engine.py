@@ -326,7 +326,6 @@ def test_any_expression_keeps_its_promises(rows, expression):
 
 @pytest.mark.slow
 @given(expression=expressions(depth=5))
-@settings(max_examples=500)
 def test_any_deep_expression_keeps_its_promises(rows, expression):
     assert fault(expression, rows) is None
 
