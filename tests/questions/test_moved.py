@@ -3,11 +3,15 @@
 from fractions import Fraction
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from noisette.exact.random import SYSTEM
+from noisette.mechanisms import Geometric
 from noisette.privacy import Neighbours, Pure
 from noisette.privacy.sensitivity import Sensitivity
 from noisette.query.measure import Contribution, Measure
+from noisette.questions import self_join, trimmed_mean
 from noisette.questions.cube import Counting
 from noisette.questions.oracle import Consulting
 from noisette.questions.parts.noisy_number import _size_moved
@@ -65,3 +69,21 @@ def test_a_stream_states_what_its_counter_does(epsilon):
     part = SimpleNamespace(guarantee=lambda moved: Pure("1/9"))
     counter = SimpleNamespace(guarantee=lambda: Pure(epsilon), parts=[(part, None)])
     assert Publishing.guarantee.fget(SimpleNamespace(counter=counter)) == Pure(epsilon)
+
+
+# What is read and drawn
+
+
+def test_pairs_are_drawn_with_the_noise_of_each_limit(monkeypatch):
+    monkeypatch.setattr(self_join, "_valued", lambda prepared, exact: exact)
+    monkeypatch.setattr(self_join, "truncated", lambda exact, limits: [5, 5])
+    race = SimpleNamespace(prepared=SimpleNamespace(request=None), limits=(1, 2), noise=[Geometric(10**9)] * 2)
+    source = SimpleNamespace(aggregate=lambda *asked: None)
+    drawn = self_join.Race.draw(race, source, {}, b"", SYSTEM)["pairs"].to_pylist()
+    assert 5 not in drawn  # fails with p < 1e-8, and these coins are fixed
+
+
+def test_records_of_a_trimmed_mean_lie_within_the_bounds(monkeypatch):
+    monkeypatch.setattr(trimmed_mean, "read_records", lambda *asked: np.array([-100, 3, 5, 100]))
+    means = SimpleNamespace(ruler=SimpleNamespace(bounds=(2, 10)))
+    assert trimmed_mean.Means.records(means, None, None, {}, b"").tolist() == [0, 1, 3, 8]
