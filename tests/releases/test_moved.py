@@ -68,7 +68,7 @@ def test_a_replaced_unit_moves_the_buffers_of_a_stream_farther(times):
 
 
 def test_the_rounding_of_a_stream_is_paid_for():
-    counter = BufferedCounter.calibrated(Approx(1, "1e-6"), horizon=8)
+    counter = BufferedCounter.calibrated(Approx(1, "1e-6"), horizon=8, buffers=1)
     (noise, moved), (rounding, rounded) = counter.parts
     assert counter.guarantee() == noise.guarantee(moved) + rounding.guarantee(rounded)
 
