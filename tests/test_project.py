@@ -29,7 +29,7 @@ LAYERS = {
     "process": -1,
     "progress": -1,
     "terminal": -1,
-    "text": -2,
+    "text": -3,
     "version": -1,
     "exact": 0,
     "laws": 1,

@@ -409,7 +409,7 @@ CREDITED = re.compile(
     r"end holds for all values and the upper end for those that are credited\."
 )
 RARE = re.compile(r"Values whose noisy counter stands for fewer than [\d,]+ rows are left out\.")
-SMOOTHED = re.compile(r"Frequencies that are not kept are left out, so jumps and single peaks are smoothed away\.")
+SMOOTHED = re.compile(r"Frequencies that are not kept are dropped, so jumps and single peaks are smoothed away\.")
 OUTSIDE = re.compile(r"Rows (outside the bounds of the map or )?without a coordinate are left out\.")
 MEASURED = re.compile(
     r"Bars of measured queries come from their noise; all others hold at once, by how well the last pick was known\."
