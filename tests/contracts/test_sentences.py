@@ -429,7 +429,10 @@ PATTERNS.append(
 )
 PATTERNS.append(re.compile(r"Of more than [\d,]+ rows with one value, [\d,]+ count: raise most to count more\."))
 PATTERNS.append(
-    re.compile(r"± covers the noise of all truncations, not what this leaves out; the owner can .* in the policy\.")
+    re.compile(
+        r"± covers the noise (of all truncations|and all that dropped frequencies may hold), not what this leaves out; "
+        r"the owner can .* in the policy\."
+    )
 )
 QUICK = [name for name in known.VALUES if "apply" not in name]
 
