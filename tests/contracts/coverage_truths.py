@@ -169,7 +169,9 @@ def credited(t, limit):
     _, who = np.unique(t["who"], return_inverse=True)
     _, what = np.unique(t["x"], return_inverse=True)
     once = csr_array((np.ones(len(t)), (what, who)), (what.max() + 1, who.max() + 1))
-    return int((maximum_bipartite_matching(csr_array(hstack([once] * limit)), perm_type="column") >= 0).sum())
+    graph = csr_array(hstack([once] * limit))
+    graph.indices, graph.indptr = (part.astype(np.int32) for part in (graph.indices, graph.indptr))  # for older scipy
+    return int((maximum_bipartite_matching(graph, perm_type="column") >= 0).sum())
 
 
 def flows(t, name, *middles):
