@@ -8,7 +8,7 @@ import pytest
 from tests import goodness
 from tests.goodness import ALPHA
 
-from noisette.exact import gaussian_arrays, samplers, vector
+from noisette.exact import gaussian_arrays, lookup_table, samplers, vector
 from noisette.exact.gaussian_arrays import GaussianTable
 from noisette.exact.geometric_arrays import GeometricTable, _geometric_tail
 from noisette.exact.random import SYSTEM
@@ -115,3 +115,36 @@ def test_far_gaussian_noise_is_drawn_again(monkeypatch):
     monkeypatch.setattr(gaussian_arrays, "coins_exp", lambda coin, *_: np.zeros(len(coin), bool))
     monkeypatch.setattr(gaussian_arrays, "redrawn", lambda z, at, *_: at)
     assert gaussian_arrays.gaussian_each([F(9)] * 5, SYSTEM).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_is_left_of_a_block_is_drawn_again(monkeypatch):
+    far = 1 << 40
+
+    def places(self, out, rng):
+        out[:] = far if len(out) == 8 else 7
+        return np.array([0, 3] if len(out) == 8 else [], np.intp)
+
+    monkeypatch.setattr(GaussianTable, "_fill_places", places)
+    drawn = np.empty(8, np.int64)
+    assert GaussianTable(F(9000**2)).fill(drawn, SYSTEM) == {}
+    assert drawn.tolist() == [7, far, far, 7, far, far, far, far]
+
+
+class Within(Ones):
+    """Words at the upper end of the cells of a table."""
+
+    def __init__(self, cells):
+        self.cells = cells
+
+    def words(self, count, dtype):
+        return self.cells if dtype is np.uint16 else super().words(count, dtype)
+
+
+def test_values_beyond_the_point_within_a_cell_are_those_after_it():
+    table = GeometricTable(F(24), two_sided=True).top
+    crowded = np.flatnonzero(table._cells[1] == table._cells[2])
+    cells = np.resize(crowded[1:-1], lookup_table._FEW + 1).astype(np.uint16)
+    drawn = np.empty(len(cells), np.int64)
+    assert table.fill(drawn, Within(cells)) == {}
+    words = (cells.astype(np.uint64) << np.uint64(48)) | np.uint64(2**48 - 1)
+    assert drawn.tolist() == (np.searchsorted(table._cut, words) + table.first).tolist()
